@@ -1,0 +1,144 @@
+"""The migrations of a folder in the order in which they run, and the next one's version."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from pgsluice.errors import InputError
+from pgsluice.pipeline.checksum import is_ignored, list_sql, locate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pgsluice.config import Target
+
+TIMESTAMP_FORMAT: Final = "%Y%m%d%H%M%S"
+SEQUENCE_WIDTH: Final = 4
+NAME_LENGTH: Final = 100
+RESERVED_NAMES: Final = frozenset({"migration", "macros"})
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_]*")
+_VERSION: Final = re.compile(r"[0-9A-Za-z.-]*[0-9][0-9A-Za-z.-]*")
+_NO_TRANSACTION: Final = "-- atlas:txmode none\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One migration file, `<version>_<name>.sql`; `name` may be empty in a folder that others wrote."""
+
+    version: str
+    name: str
+    path: Path
+
+    @property
+    def filename(self) -> str:
+        """The file's name without its folder."""
+        return self.path.name
+
+
+def read_history(folder: Path) -> tuple[Migration, ...]:
+    """The migrations of `folder` in byte order of their names, without files that say `atlas:sum ignore`.
+
+    Raises:
+        InputError: A file's name has no version, or two files have the same one.
+    """
+    history = tuple(
+        split_filename(folder / name) for name in list_sql(folder) if not is_ignored(folder / name)
+    )
+    by_version: dict[str, Migration] = {}
+    for migration in history:
+        if (first := by_version.setdefault(migration.version, migration)) is not migration:
+            raise InputError(
+                f"{first.filename} and {migration.filename} have the same version {migration.version}",
+                location=locate(migration.path),
+            )
+    return history
+
+
+def split_filename(path: Path) -> Migration:
+    """Version and name of a migration's file.
+
+    Raises:
+        InputError: The part before the first `_` is no version.
+    """
+    version, _, name = path.name.removesuffix(".sql").partition("_")
+    if _VERSION.fullmatch(version) is None:
+        raise InputError(
+            "the file's name does not start with a version",
+            location=locate(path),
+            hint=f"mv {path.name} 0001_{path.name.lstrip('_')}",
+        )
+    return Migration(version, name, path)
+
+
+def next_version(target: Target, history: Sequence[Migration], *, now: datetime) -> str:
+    """The version of a migration to be added now; it sorts after all others, whatever the clock says.
+
+    Raises:
+        InputError: No version in the target's style sorts after the last one.
+    """
+    sequence = target.versioning == "sequence"
+    version = _next_number(history) if sequence else _next_timestamp(history, now=now)
+    if history and os.fsencode(f"{version}_") <= os.fsencode(history[-1].filename):
+        raise InputError(
+            f"version {version} would sort before the last migration, {history[-1].filename}",
+            location=locate(history[-1].path),
+            hint=f'versioning = "{"timestamp" if sequence else "sequence"}"',
+        )
+    return version
+
+
+def check_name(name: str) -> str:
+    """`name`, if a new migration may be called so.
+
+    Raises:
+        InputError: It has other characters than `a-z`, `0-9` and `_`, is too long, or is reserved.
+    """
+    if name in RESERVED_NAMES:
+        raise InputError(f"a migration cannot be called {name}: a template of that name is built in")
+    if len(name) > NAME_LENGTH:
+        raise InputError(f"a migration's name has at most {NAME_LENGTH} characters, not {len(name)}")
+    if _NAME.fullmatch(name) is None:
+        better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        raise InputError(
+            f"a migration's name is made of a-z, 0-9 and _, not {name!r}",
+            hint=better if better and better not in RESERVED_NAMES else "add_users",
+        )
+    return name
+
+
+def is_transactional(text: str) -> bool:
+    """Whether a file runs in one transaction: not with `-- atlas:txmode none` first, then an empty line."""
+    return not text.startswith(_NO_TRANSACTION)
+
+
+def _next_number(history: Sequence[Migration]) -> str:
+    if not history:
+        return "1".zfill(SEQUENCE_WIDTH)
+    last = history[-1]
+    if not last.version.isascii() or not last.version.isdecimal():
+        raise InputError(
+            f"no number follows version {last.version}",
+            location=locate(last.path),
+            hint='versioning = "timestamp"',
+        )
+    return str(int(last.version) + 1).zfill(len(last.version))
+
+
+def _next_timestamp(history: Sequence[Migration], *, now: datetime) -> str:
+    version = now.astimezone(UTC).strftime(TIMESTAMP_FORMAT)
+    if not history or history[-1].version < version or len(history[-1].version) != len(version):
+        return version
+    last = history[-1]
+    try:
+        after = datetime.strptime(last.version, TIMESTAMP_FORMAT).replace(tzinfo=UTC) + timedelta(seconds=1)
+    except (ValueError, OverflowError) as exc:
+        raise InputError(
+            f"version {last.version} is not a time, so none follows it", location=locate(last.path)
+        ) from exc
+    return after.strftime(TIMESTAMP_FORMAT)
