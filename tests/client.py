@@ -1,4 +1,4 @@
-"""What a user has beside the product: `psql`, `pg_dump`, and the `pgsluice` command in a project of their own."""
+"""What a user has: `psql`, `pg_dump`, and the `pgsluice` command in a project of their own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def dump_schema(conninfo: str, *arguments: str) -> Mapping[str, list[str]]:
 def pgsluice(project: Path, *arguments: str, dev: str) -> subprocess.CompletedProcess[str]:
     """Run the command in `project` with `dev` as its scratch server; the caller looks at the exit code."""
     return subprocess.run(
-        [sys.executable, "-m", "pgsluice", *arguments],
+        [Path(sys.executable).with_name("pgsluice"), *arguments],
         cwd=project,
         env={**os.environ, "PGSLUICE_DEV": dev, "NO_COLOR": "1"},
         capture_output=True,
