@@ -51,6 +51,7 @@ class _Entry:
 @contextmanager
 def project_lock(root: Path) -> Iterator[None]:
     """Hold the project's write lock; waits for another process or thread, and nests within one thread."""
+    root = root.resolve()
     held: set[Path] = _held.__dict__.setdefault("roots", set())
     if root in held:
         yield
@@ -99,7 +100,7 @@ def publish_files(
         _refuse_stale(root, expect or {})
         if not paths:
             return
-        staging = Path(tempfile.mkdtemp(dir=_make_staging(root)))
+        staging = Path(tempfile.mkdtemp(prefix=".pgsluice-", dir=_make_staging(root)))
         try:
             entries = [
                 _stage(root, path, content=content, number=number, staging=staging)
@@ -117,10 +118,10 @@ def recover(root: Path) -> None:
 
     When the user changed one of its files since, the tree is left as it is.
     """
-    state = root.resolve() / STATE_DIR
-    if not (state / _JOURNAL).exists() and not any(_children(state / _STAGING)):
-        return
     root = root.resolve()
+    state = root / STATE_DIR
+    if not (state / _JOURNAL).exists() and not _children(state / _STAGING):
+        return
     with project_lock(root):
         entries = _read_journal(root)
         if entries and all(_can_finish(root, entry) for entry in entries):
@@ -203,8 +204,7 @@ def _write_synced(path: Path, content: bytes, *, like: Path) -> None:
 def _write_journal(root: Path, entries: Sequence[_Entry], *, staging: Path) -> None:
     """The commit point: from here on the publication is finished, not undone."""
     draft = staging / _JOURNAL
-    text = json.dumps([asdict(entry) for entry in entries])
-    _write_synced(draft, text.encode("utf-8", "surrogateescape"), like=draft)
+    _write_synced(draft, json.dumps([asdict(entry) for entry in entries]).encode(), like=draft)
     _sync_folder(staging)
     os.replace(draft, root / STATE_DIR / _JOURNAL)
     _sync_folder(root / STATE_DIR)
