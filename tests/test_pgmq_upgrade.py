@@ -23,7 +23,7 @@ EXAMPLE: Final = Path(__file__).parents[1] / "examples/pgmq"
 RELEASES: Final = {"1.1.3": "1.11.1", "1.1.4": "1.13.0"}  # version of the package: PGMQ's own
 ONLY_PGMQ: Final = ("--schema=pgmq", "--exclude-table=pgmq.[qa]_*")
 
-# Queues as met in production: plain, mixed case, unlogged; with messages waiting, being read, archived, deleted.
+# Queues as met in production: plain, mixed case, unlogged; messages that wait, are read, archived, deleted.
 LIVE: Final = """
 select pgmq.create('orders');
 select pgmq.create('Mixed');

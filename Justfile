@@ -1,0 +1,49 @@
+# Recipes run the programs of the environment that `just setup` makes; without `just`: .venv/bin/just.
+
+# List the recipes.
+default:
+    @{{ just_executable() }} --list --unsorted
+
+# Make .venv and install the package with all that tests and checks need.
+setup:
+    python3 -m venv .venv && .venv/bin/pip install -e '.[dev]'
+
+# Regenerate the migrations of every target of this repository.
+build:
+    .venv/bin/python build.py
+
+# Prove the migrations again, on every PostgreSQL that this machine has.
+check:
+    .venv/bin/pgsluice check
+
+# Style and types of the Python code.
+lint:
+    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+
+# Format the Python code, and mend what ruff can mend.
+fmt:
+    .venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+# Are checksums and migrations those of the last proved build? Needs no database.
+verify:
+    .venv/bin/pgsluice verify
+
+# Run the tests; arguments go to pytest.
+test *arguments:
+    .venv/bin/python -m pytest {{ arguments }}
+
+# Measure the pipeline beside other tools.
+bench:
+    .venv/bin/python benchmarks/pipeline.py
+
+# A schema, an edit, the migration it becomes, applied.
+demo:
+    .venv/bin/pgsluice demo
+
+# Rewrite the golden files from what the code prints now; review that diff.
+accept:
+    .venv/bin/python -m pytest --accept
+
+# Rewrite docs/reference/cli.md from the commands' own help.
+docs:
+    .venv/bin/python -m pytest --accept tests/test_docs.py
