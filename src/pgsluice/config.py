@@ -41,6 +41,8 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
     "missing": "a list of two",
 }
 
+_TARGET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
 Text = Annotated[str, StringConstraints(min_length=1)]
 Major = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*$")]
 
@@ -140,7 +142,7 @@ def load_project(start: Path) -> Project:
     )
 
 
-def has_config(folder: Path) -> Path | None:
+def find_config(folder: Path) -> Path | None:
     """The configuration file that `folder` itself holds, if any."""
     if (folder / CONFIG_NAME).is_file():
         return folder / CONFIG_NAME
@@ -151,6 +153,13 @@ def has_config(folder: Path) -> Path | None:
     ):
         return pyproject
     return None
+
+
+def check_target_name(name: str) -> str:
+    """`name`, if a target may be called so: it is a folder's name and a word on the command line."""
+    if _TARGET_NAME.fullmatch(name) is None:
+        raise InputError(f"a target's name is made of letters, digits, _ and -, not {_shown(name)}")
+    return name
 
 
 def _find(start: Path) -> tuple[TomlFile, Mapping[str, object]]:
@@ -238,8 +247,10 @@ def _majors(source: TomlFile, postgres: tuple[str, str]) -> tuple[int, int]:
 
 def _target(source: TomlFile, name: str, *, root: Path, keys: _ProjectKeys) -> Target:
     own = keys.targets[name]
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) is None:
-        source.fail(("targets", name), f"a target's name is letters, digits, _ and -, not {_shown(name)}")
+    try:
+        check_target_name(name)
+    except InputError as exc:
+        source.fail(("targets", name), exc.message)
 
     def folder(key: str, given: str | None) -> Path:
         return _folder(source, ("targets", name, key), root=root, given=given or f"{key}/{name}")
