@@ -1,0 +1,42 @@
+"""Which extensions a server offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pgsluice.errors import InputError
+from pgsluice.pipeline.devdb.spec import EmbeddedSpec
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.devdb.admin import Admin
+    from pgsluice.pipeline.devdb.spec import LocalSpec, UrlSpec
+
+AVAILABLE: Final = (
+    "select name::text, default_version from pg_catalog.pg_available_extensions where name = any(%s)"
+)
+
+
+class Extensions:
+    """The extensions that can be created on one server."""
+
+    def __init__(self, admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> None:
+        self._admin = admin
+        self._spec = spec
+
+    def versions(self, names: list[str]) -> dict[str, str]:
+        """The default version of each of these extensions that the server offers."""
+        rows = self._admin.control.execute(AVAILABLE, [names]).fetchall() if names else []
+        return {str(name): str(version) for name, version in rows}
+
+    def missing(self, name: str) -> InputError:
+        """The error for an extension that the server does not offer."""
+        major = self._admin.version_num // 10000
+        if isinstance(self._spec, EmbeddedSpec):
+            where = "the embedded PostgreSQL"
+            hint = (
+                f'install it for a server of this machine, and dev = "local:/usr/lib/postgresql/{major}/bin"'
+            )
+        else:
+            where = "the dev server"
+            hint = f"install it there, such as: apt-get install postgresql-{major}-{name}"
+        return InputError(f"extension {name} is not available on {where}", hint=hint)

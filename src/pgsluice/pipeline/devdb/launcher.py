@@ -1,0 +1,285 @@
+"""Brings up the server of a project: the running one, an adopted one, or a new one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pgsluice.errors import InputError, UnreachableError
+from pgsluice.pipeline.devdb.account import server_account
+from pgsluice.pipeline.devdb.binaries import CLEAN_ENVIRONMENT, Binaries, find_binaries, usable_bin_dir
+from pgsluice.pipeline.devdb.cluster import cached_cluster
+from pgsluice.pipeline.devdb.filelock import FileLock, is_held, try_lock, wait_lock
+from pgsluice.pipeline.devdb.folders import (
+    ServerFolder,
+    cache_base,
+    choose_data_dir,
+    root_key,
+    runtime_base,
+    server_folder,
+)
+from pgsluice.pipeline.devdb.leftovers import clear, sweep
+from pgsluice.pipeline.devdb.state import (
+    Launch,
+    ServerState,
+    read_failure,
+    read_launch,
+    read_state,
+    write_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgsluice.pipeline.devdb.spec import EmbeddedSpec, LocalSpec
+
+IDLE_VARIABLE: Final = "PGSLUICE_DEV_IDLE_S"
+DEFAULT_IDLE_S: Final = 300.0
+SUPERVISOR: Final = "pgsluice.pipeline.devdb.supervisor"
+WAIT_S: Final = 120.0
+PAUSE_S: Final = 0.005
+ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUse:
+    """A running server, and the lock that keeps it running."""
+
+    folder: ServerFolder
+    lock: FileLock
+
+    def end(self) -> None:
+        """Let the server go; its supervisor counts the idle time from now."""
+        with suppress(FileNotFoundError):  # stopped and removed under us
+            os.utime(self.folder.use_lock)
+        self.lock.close()
+
+
+def use_server(spec: EmbeddedSpec | LocalSpec, root: Path, *, progress: Callable[[str], None]) -> ServerUse:
+    """Use the project's server, starting or adopting it when needed.
+
+    Raises:
+        InputError: The specification leads to no binaries.
+        UnreachableError: The server cannot be started.
+    """
+    binaries = find_binaries(spec)
+    folder = server_folder(root, spec.identity)
+    sweep(folder.path.parent, keep=folder)
+    lock = _use_lock(folder)
+    try:
+        state = live_state(folder)
+        if state is None or state.binaries != binaries.identity:
+            lock = _bring_up(folder, lock, root.resolve(), binaries=binaries, progress=progress)
+    except BaseException:
+        lock.close()
+        raise
+    os.utime(folder.use_lock)
+    return ServerUse(folder, lock)
+
+
+def live_state(folder: ServerFolder) -> ServerState | None:
+    """The state of a server that runs and has a supervisor."""
+    if is_held(folder.server_lock) and is_held(folder.supervisor_lock):
+        return read_state(folder.state_file)
+    return None
+
+
+def stop_servers(root: Path) -> bool:
+    """Stop the servers of a project root, whatever binaries they run, and remove their data.
+
+    Returns:
+        Whether any was running.
+    """
+    base = runtime_base()
+    if not base.is_dir():
+        return False
+    stopped = [_stop(ServerFolder(path)) for path in sorted(base.glob(f"{root_key(root)}-*"))]
+    sweep(base, keep=None)
+    return any(stopped)
+
+
+def _stop(folder: ServerFolder) -> bool:
+    with _start_lock(folder):
+        was_running = is_held(folder.server_lock)
+        _stop_supervisor(folder)
+        return clear(folder) or was_running
+
+
+def _stop_supervisor(folder: ServerFolder) -> None:
+    """Ask the supervisor to stop its server, and wait until it has."""
+    deadline = time.monotonic() + WAIT_S
+    asked = False
+    while is_held(folder.supervisor_lock):
+        pid = folder.supervisor_lock.read_text(encoding="utf-8")
+        if not asked and pid.isdecimal():
+            with suppress(ProcessLookupError):  # it ended since
+                os.kill(int(pid), signal.SIGTERM)
+            asked = True
+        if time.monotonic() > deadline:
+            raise UnreachableError(f"supervisor {pid} of the dev server does not stop", hint=f"kill -9 {pid}")
+        time.sleep(PAUSE_S)
+
+
+def _use_lock(folder: ServerFolder) -> FileLock:
+    lock = wait_lock(folder.use_lock, shared=True, timeout_s=WAIT_S)
+    if lock is None:
+        raise UnreachableError(
+            f"the dev server in {folder.path} does not finish stopping", hint="pgsluice dev stop"
+        )
+    return lock
+
+
+def _start_lock(folder: ServerFolder) -> FileLock:
+    lock = wait_lock(folder.start_lock, timeout_s=WAIT_S)
+    if lock is None:
+        raise UnreachableError(f"another command does not finish starting the dev server in {folder.path}")
+    return lock
+
+
+def _bring_up(
+    folder: ServerFolder,
+    lock: FileLock,
+    root: Path,
+    *,
+    binaries: Binaries,
+    progress: Callable[[str], None],
+) -> FileLock:
+    """Start or adopt; one command at a time, the others find the server running.
+
+    Returns:
+        The shared use lock, which may be another one than was passed.
+    """
+    with _start_lock(folder):
+        state = live_state(folder)
+        if state is not None and state.binaries != binaries.identity:
+            lock = _retire(folder, lock)
+        for _ in range(ATTEMPTS):
+            if live_state(folder) is not None:
+                return lock
+            if not is_held(folder.supervisor_lock):
+                _prepare(folder, root, binaries=binaries, progress=progress)
+                _spawn_supervisor(folder)
+            _wait_while_starting(folder)
+        if live_state(folder) is not None:
+            return lock
+    lock.close()
+    raise _silent_failure(folder)
+
+
+def _retire(folder: ServerFolder, lock: FileLock) -> FileLock:
+    """Stop a server of binaries that were replaced since, unless another command uses it."""
+    lock.close()
+    alone = try_lock(folder.use_lock)
+    if alone is None:
+        return _use_lock(folder)
+    _stop_supervisor(folder)
+    clear(folder)
+    alone.share()
+    return alone
+
+
+def _prepare(
+    folder: ServerFolder, root: Path, *, binaries: Binaries, progress: Callable[[str], None]
+) -> None:
+    """Leave an orphan server to be adopted, or clear what is left and write down what to start."""
+    state = read_state(folder.state_file)
+    if state is not None and is_held(folder.server_lock) and state.binaries == binaries.identity:
+        folder.failure_file.unlink(missing_ok=True)
+        return
+    clear(folder)
+    account = server_account()
+    with _cache_lock():
+        bin_dir = usable_bin_dir(binaries, account, progress=progress)
+        cluster = cached_cluster(bin_dir, binaries.identity, account, progress=progress)
+    progress(f"starting the PostgreSQL server of {binaries.bin_dir}")
+    launch = Launch(
+        bin_dir=str(bin_dir),
+        binaries=binaries.identity,
+        cluster=str(cluster),
+        data_dir=str(choose_data_dir(folder)),
+        uid=account.uid if account else None,
+        gid=account.gid if account else None,
+        root=str(root),
+        idle_s=_idle_s(),
+    )
+    write_record(folder.launch_file, launch)
+
+
+def _cache_lock() -> FileLock:
+    path = cache_base() / "cache.lock"
+    lock = wait_lock(path, timeout_s=WAIT_S)
+    if lock is None:
+        raise UnreachableError(f"another command holds {path}")
+    return lock
+
+
+def _idle_s() -> float:
+    text = os.environ.get(IDLE_VARIABLE, "")
+    try:
+        return float(text) if text else DEFAULT_IDLE_S
+    except ValueError as exc:
+        raise InputError(f"{IDLE_VARIABLE}={text} is not a number of seconds") from exc
+
+
+def _spawn_supervisor(folder: ServerFolder) -> None:
+    """Start the supervisor, which detaches; nothing of ours stays open in it."""
+    environment = {
+        **CLEAN_ENVIRONMENT,
+        **{
+            name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ
+        },  # for Python itself
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
+    }
+    with folder.log_file.open("ab") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", SUPERVISOR, str(folder.path)],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise _silent_failure(folder)
+
+
+def _wait_while_starting(folder: ServerFolder) -> None:
+    """Wait until the server is ready, or its supervisor has ended.
+
+    Raises:
+        UnreachableError: The supervisor says why there is no server.
+    """
+    deadline = time.monotonic() + WAIT_S
+    is_alive = True
+    while is_alive and time.monotonic() < deadline and live_state(folder) is None:
+        is_alive = is_held(folder.supervisor_lock)
+        failure = read_failure(folder.failure_file)
+        if failure is not None and not _lost_its_cluster(folder):
+            raise UnreachableError(failure.message, details=failure.details, hint=failure.hint)
+        time.sleep(PAUSE_S)
+
+
+def _lost_its_cluster(folder: ServerFolder) -> bool:
+    """Whether the cached cluster vanished before the supervisor had copied it."""
+    try:
+        return not Path(read_launch(folder.launch_file).cluster).is_dir()
+    except FileNotFoundError:
+        return False
+
+
+def _silent_failure(folder: ServerFolder) -> UnreachableError:
+    lines: tuple[str, ...] = ()
+    with suppress(FileNotFoundError):
+        lines = tuple(folder.log_file.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
+    return UnreachableError(
+        "the supervisor of the dev server ended before the server was ready", details=lines
+    )

@@ -1,0 +1,182 @@
+"""Template databases cached on the server, by content."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import sql
+
+from pgsluice.pipeline.devdb.admin import ADVISORY_LOCK, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pgsluice.pipeline.devdb.admin import Admin
+    from pgsluice.pipeline.devdb.scratch import ScratchDatabases
+
+KEPT: Final = 12
+PINNED: Final = 16
+LEAVE_TIMEOUT_S: Final = 2.0
+LEAVE_PAUSE_S: Final = 0.002
+FIND: Final = "select from pg_catalog.pg_database where datname = %s"
+LOCK_SHARED: Final = "select pg_advisory_lock_shared(%s)"
+UNLOCK_SHARED: Final = "select pg_advisory_unlock_shared(%s)"
+TRY_LOCK: Final = "select pg_try_advisory_lock(%s)"
+UNLOCK: Final = "select pg_advisory_unlock(%s)"
+COUNT_SESSIONS: Final = "select count(*) from pg_catalog.pg_stat_activity where datname = %s"
+END_SESSIONS: Final = (
+    "select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where datname = %s"
+)
+# One transaction: the name appears when all the rest is in place.
+PUBLISH: Final = sql.SQL(
+    "alter database {draft} with is_template true allow_connections false;"
+    " alter database {draft} rename to {name};"
+    " comment on database {name} is {used}"
+)
+MARK_USED: Final = sql.SQL("comment on database {name} is {used}")
+RELEASE: Final = sql.SQL("alter database {name} with is_template false")
+DROP: Final = sql.SQL("drop database if exists {name} with (force)")
+LIST_BY_USE: Final = r"""
+select datname::text from pg_catalog.pg_database
+where datname like 'pgsluice\_template\_%' and pg_catalog.pg_has_role(datdba, 'usage')
+order by pg_catalog.shobj_description(oid, 'pg_database') desc nulls last, datname
+"""
+
+
+class TemplateCache:
+    """The template databases of a server, as one use of it sees them.
+
+    A template that this use got lately is pinned by a shared advisory lock, so that nobody evicts it; who
+    fills or evicts one holds the lock exclusively.
+    """
+
+    def __init__(self, admin: Admin, scratch: ScratchDatabases, role: str) -> None:
+        self._admin = admin
+        self._scratch = scratch
+        self._role = role
+        self._pins: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._fillers: dict[str, threading.Lock] = {}
+
+    def get(self, digest: str, *, parent: str | None, fill: Callable[[str], None]) -> str:
+        """The template for `digest` on top of `parent`; see `DevServer.template`."""
+        name = self._name(digest, parent)
+        try:
+            with self._filler(name):
+                while not self._pin(name):
+                    self._fill(name, parent, fill=fill)
+        except psycopg.OperationalError as exc:
+            raise unreachable(exc, "lost the dev server") from exc
+        return name
+
+    def finish(self) -> None:
+        """Write down what was used, unpin it, and evict what is too much."""
+        with self._lock:
+            for name in self._pins:
+                self._admin.control.execute(MARK_USED.format(name=sql.Identifier(name), used=_used_now()))
+                self._admin.control.execute(UNLOCK_SHARED, [_lock_key(name)])
+            self._pins.clear()
+        self._evict()
+
+    def _name(self, digest: str, parent: str | None) -> str:
+        """A name from all that decides the content: who owns the objects belongs to it."""
+        key = "\n".join((digest, parent or "", str(self._admin.version_num), self._role))
+        return f"pgsluice_template_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+
+    @contextmanager
+    def _filler(self, name: str) -> Iterator[None]:
+        """One thread of this process a template: advisory locks only part processes."""
+        with self._lock:
+            filler = self._fillers.setdefault(name, threading.Lock())
+        with filler:
+            yield
+
+    def _pin(self, name: str) -> bool:
+        """Keep the template from being evicted; False when there is none."""
+        control = self._admin.control
+        with self._lock:
+            if name in self._pins:
+                del self._pins[name]
+            else:
+                control.execute(LOCK_SHARED, [_lock_key(name)])
+            if control.execute(FIND, [name]).rowcount == 0:
+                control.execute(UNLOCK_SHARED, [_lock_key(name)])
+                return False
+            self._pins[name] = None
+            if len(self._pins) > PINNED:
+                oldest = next(iter(self._pins))
+                del self._pins[oldest]
+                control.execute(UNLOCK_SHARED, [_lock_key(oldest)])
+            return True
+
+    def _fill(self, name: str, parent: str | None, *, fill: Callable[[str], None]) -> None:
+        """Fill and publish the template, unless another process does it first."""
+        key = _lock_key(name)
+        with self._admin.connection() as connection:
+            connection.execute(ADVISORY_LOCK, [key])
+            try:
+                if connection.execute(FIND, [name]).rowcount:
+                    return
+                with self._scratch_draft(parent) as draft:
+                    fill(self._admin.conninfo(draft))
+                    _wait_until_left(connection, draft)
+                    connection.execute(
+                        PUBLISH.format(
+                            draft=sql.Identifier(draft), name=sql.Identifier(name), used=_used_now()
+                        )
+                    )
+            finally:
+                connection.execute(UNLOCK, [key])
+        self._evict()
+
+    @contextmanager
+    def _scratch_draft(self, parent: str | None) -> Iterator[str]:
+        """A scratch database that becomes a template; until it is renamed it goes the way of all scratch."""
+        draft = self._scratch.create(parent)
+        try:
+            yield draft
+        finally:
+            self._scratch.drop(draft)
+
+    def _evict(self) -> None:
+        """Drop the templates used least lately beyond the bound, except those in use."""
+        with self._admin.connection() as connection:
+            names = [str(row[0]) for row in connection.execute(LIST_BY_USE)]
+            for name in names[KEPT:]:
+                key = _lock_key(name)
+                row = connection.execute(TRY_LOCK, [key]).fetchone()
+                if row is None or not row[0]:
+                    continue
+                try:
+                    connection.execute(RELEASE.format(name=sql.Identifier(name)))
+                    connection.execute(DROP.format(name=sql.Identifier(name)))
+                except psycopg.errors.InvalidCatalogName:
+                    pass  # another process evicted it since
+                finally:
+                    connection.execute(UNLOCK, [key])
+
+
+def _lock_key(name: str) -> int:
+    return int(hashlib.sha256(name.encode()).hexdigest()[:16], 16) >> 2
+
+
+def _used_now() -> sql.Literal:
+    return sql.Literal(f"pgsluice template, last used {datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}")
+
+
+def _wait_until_left(connection: psycopg.Connection[tuple[object, ...]], dbname: str) -> None:
+    """Wait for closed sessions to be gone, then end the ones that were left open."""
+    deadline = time.monotonic() + LEAVE_TIMEOUT_S
+    while True:
+        row = connection.execute(COUNT_SESSIONS, [dbname]).fetchone()
+        if row is None or row[0] == 0:
+            return
+        if time.monotonic() > deadline:
+            connection.execute(END_SESSIONS, [dbname])
+        time.sleep(LEAVE_PAUSE_S)
