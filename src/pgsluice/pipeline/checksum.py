@@ -82,18 +82,19 @@ def compute_sum(folder: Path, *, replace: Mapping[str, bytes | None] = _NOTHING)
     running = hashlib.sha256()
     entries = []
     for name in sorted({*list_sql(folder), *filter(is_sql, replace)}, key=os.fsencode):
-        content = replace.get(name) if name in replace else folder / name
+        path = os.path.join(folder, name)
+        content = replace.get(name, b"")
         if content is None:
             continue
-        running.update(os.fsencode(name))
-        chunks = iter([content]) if isinstance(content, bytes) else _read(content)
+        chunks = iter([content]) if name in replace else _read(path)
         head = next(chunks, b"")
-        if _is_ignored(head, path=folder / name):
+        running.update(os.fsencode(name))
+        if _is_ignored(head, path=path):
             continue
         running.update(head)
         for chunk in chunks:
             running.update(chunk)
-        entries.append(SumEntry(_recordable(name), _base64(running.copy().digest())))
+        entries.append(SumEntry(_recordable(name), _base64(running.digest())))
     return SumFile(_total(entries), tuple(entries))
 
 
@@ -148,16 +149,16 @@ def is_sql(name: str) -> bool:
 
 def is_ignored(path: Path) -> bool:
     """Whether a file's first line says `atlas:sum ignore`."""
-    return _is_ignored(next(_read(path, size_bytes=_FIRST_LINE_BYTES), b""), path=path)
+    return _is_ignored(next(_read(str(path), size_bytes=_FIRST_LINE_BYTES), b""), path=str(path))
 
 
-def locate(path: Path, line: int | None = None, *, source: str | None = None) -> Location:
+def locate(path: Path | str, line: int | None = None, *, source: str | None = None) -> Location:
     """A place in `path`, shown relative to the current folder where it lies below it."""
     here = os.getcwd() + os.sep
     return Location(str(path).removeprefix(here).replace(os.sep, "/"), line, None, source)
 
 
-def _is_ignored(head: bytes, *, path: Path) -> bool:
+def _is_ignored(head: bytes, *, path: str) -> bool:
     match = _IGNORE.match(head)
     if match is not None and match[1]:
         raise CarriageReturnError(
@@ -168,10 +169,10 @@ def _is_ignored(head: bytes, *, path: Path) -> bool:
     return match is not None
 
 
-def _read(path: Path, *, size_bytes: int = _CHUNK_BYTES) -> Iterator[bytes]:
+def _read(path: str, *, size_bytes: int = _CHUNK_BYTES) -> Iterator[bytes]:
     """A file's content in pieces; the first one is larger than any line that a directive stands in."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0) as file:
             while chunk := file.read(size_bytes):
                 yield chunk
     except OSError as exc:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import threading
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -100,7 +99,7 @@ def publish_files(
         _refuse_stale(root, expect or {})
         if not paths:
             return
-        staging = Path(tempfile.mkdtemp(prefix=".pgsluice-", dir=_make_staging(root)))
+        staging = _make_staging(root)
         try:
             entries = [
                 _stage(root, path, content=content, number=number, staging=staging)
@@ -120,7 +119,7 @@ def recover(root: Path) -> None:
     """
     root = root.resolve()
     state = root / STATE_DIR
-    if not (state / _JOURNAL).exists() and not _children(state / _STAGING):
+    if not (state / _JOURNAL).exists() and not (state / _STAGING).exists():
         return
     with project_lock(root):
         entries = _read_journal(root)
@@ -155,9 +154,10 @@ def _refuse_stale(root: Path, expect: Mapping[Path, bytes | None]) -> None:
 
 
 def _make_staging(root: Path) -> Path:
+    """An empty staging folder; `recover` has removed an earlier one, and the lock keeps others away."""
     folder = state_folder(root) / _STAGING
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir()
     except OSError as exc:
         raise _cannot_write(root, folder, exc) from exc
     return folder
@@ -167,8 +167,8 @@ def _stage(root: Path, path: Path, *, content: bytes | None, number: int, stagin
     """Put the new content, and a copy of the old one, where one rename reaches the destination."""
     before = path.read_bytes() if path.exists() else None
     near = _same_device(path, staging)
-    staged = near / f"{staging.name}.{number}.new"
-    backup = near / f"{staging.name}.{number}.old"
+    staged = near / f".pgsluice.{number}.new"
+    backup = near / f".pgsluice.{number}.old"
     if content is not None:
         _write_synced(staged, content, like=path)
     if before is not None:
@@ -190,6 +190,7 @@ def _same_device(path: Path, staging: Path) -> Path:
 
 def _write_synced(path: Path, content: bytes, *, like: Path) -> None:
     """Write a new file to disk, with the mode and owner of `like` if that exists."""
+    path.unlink(missing_ok=True)
     with path.open("xb") as file:
         if like.exists():
             status = like.stat()
@@ -204,7 +205,8 @@ def _write_synced(path: Path, content: bytes, *, like: Path) -> None:
 def _write_journal(root: Path, entries: Sequence[_Entry], *, staging: Path) -> None:
     """The commit point: from here on the publication is finished, not undone."""
     draft = staging / _JOURNAL
-    _write_synced(draft, json.dumps([asdict(entry) for entry in entries]).encode(), like=draft)
+    text = json.dumps([asdict(entry) for entry in entries])
+    _write_synced(draft, text.encode(), like=root / STATE_DIR / _JOURNAL)
     _sync_folder(staging)
     os.replace(draft, root / STATE_DIR / _JOURNAL)
     _sync_folder(root / STATE_DIR)
@@ -270,12 +272,8 @@ def _forget(root: Path) -> None:
     _sync_folder(state)
     for name in (name for entry in entries for name in (entry.staged, entry.backup) if name is not None):
         (root / name).unlink(missing_ok=True)
-    for folder in _children(state / _STAGING):
-        shutil.rmtree(folder)
-
-
-def _children(folder: Path) -> tuple[Path, ...]:
-    return tuple(folder.iterdir()) if folder.is_dir() else ()
+    if (state / _STAGING).exists():
+        shutil.rmtree(state / _STAGING)
 
 
 def _sync_folder(folder: Path) -> None:
