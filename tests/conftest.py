@@ -86,6 +86,6 @@ def servers(open_server: Callable[[str], DevServer]) -> tuple[DevServer, ...]:
 def server_url(server: DevServer) -> str:
     """A URL of the server, for commands that shall use it as their scratch server."""
     with server.clone(None) as conninfo:
-        parts = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
-    parts["dbname"] = "postgres"
-    return f"postgresql:///?{urlencode(parts, quote_via=quote)}"
+        parts = conninfo_to_dict(conninfo)
+    place = {key: str(parts[key]) for key in ("host", "port", "user")}
+    return f"postgresql:///postgres?{urlencode(place, quote_via=quote)}"

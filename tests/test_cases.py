@@ -126,7 +126,11 @@ def test_case_marked_for_newer_servers_fails_on_older_ones(
 ) -> None:
     for server in servers:
         if server.major < case.lowest:
-            with pytest.raises(AssertionError, match="ERROR"), loaded(server, case, "before.sql"):
+            with (
+                pytest.raises(AssertionError, match="ERROR"),
+                loaded(server, case, "before.sql"),
+                loaded(server, case, "after.sql"),
+            ):
                 pass
 
 

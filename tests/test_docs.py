@@ -1,4 +1,4 @@
-"""The documentation says what the code does: commands, exit codes, findings, hazards, keys, and no dead link."""
+"""The documentation says what the code does: commands, codes, findings, hazards, keys; no link is dead."""
 
 from __future__ import annotations
 
