@@ -41,7 +41,7 @@ where l.locktype = 'advisory' and l.pid = pg_catalog.pg_backend_pid()
 
 BEGIN_VALIDATION: Final = "select pg_catalog.set_config('pgsluice.invalid', '[]', true)"
 READ_VALIDATION: Final = """
-select f ->> 'name', f ->> 'message', f ->> 'detail', f ->> 'context'
+select f ->> 'name', f ->> 'message', f ->> 'detail'
 from pg_catalog.jsonb_array_elements(pg_catalog.current_setting('pgsluice.invalid')::jsonb) as f
 order by 1
 """
@@ -206,6 +206,5 @@ def _without_source(location: Location | None) -> Location | None:
     return None if location is None else Location(location.file, location.line)
 
 
-def _invalid_lines(name: object, message: object, detail: object, context: object) -> tuple[str, ...]:
-    more = [str(text) for text in (detail, *str(context or "").split("\n")[:1]) if text]
-    return (f"{name}: {message}", *(f"  {line}" for text in more for line in text.splitlines()))
+def _invalid_lines(name: object, message: object, detail: object) -> tuple[str, ...]:
+    return (f"{name}: {message}", *(f"  {line}" for line in str(detail or "").splitlines()))

@@ -8,7 +8,6 @@ declare
   v_invalid jsonb := '[]';
   v_message text;
   v_detail text;
-  v_context text;
 begin
   perform pg_catalog.set_config('check_function_bodies', 'on', true);
   for v_function in
@@ -51,10 +50,9 @@ begin
     exception
       when sqlstate 'SL000' then null;
       when others then
-        get stacked diagnostics
-          v_message = message_text, v_detail = pg_exception_detail, v_context = pg_exception_context;
+        get stacked diagnostics v_message = message_text, v_detail = pg_exception_detail;
         v_invalid := v_invalid || pg_catalog.jsonb_build_object(
-          'name', v_function.name, 'message', v_message, 'detail', v_detail, 'context', v_context
+          'name', v_function.name, 'message', v_message, 'detail', v_detail
         );
     end;
   end loop;
