@@ -1,0 +1,1 @@
+SELECT id, email FROM addresses ORDER BY id;

@@ -1,0 +1,7 @@
+CREATE TABLE customers (customer_id bigint PRIMARY KEY, country text NOT NULL);
+CREATE TABLE orders (
+  order_id bigint PRIMARY KEY,
+  customer_id bigint NOT NULL REFERENCES customers,
+  country text NOT NULL,
+  CONSTRAINT orders_country_is_code CHECK (length(country) = 2)
+);
