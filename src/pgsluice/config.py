@@ -28,17 +28,14 @@ CONFIG_NAME: Final = "pgsluice.toml"
 PYPROJECT_NAME: Final = "pyproject.toml"
 DEV_VARIABLE: Final = "PGSLUICE_DEV"
 LOWEST_POSTGRES: Final = 15
-DEFAULT_POSTGRES: Final = (15, 18)
 
 _TYPE_NAMES: Final[Mapping[str, str]] = {
     "string_type": "a string",
     "string_too_short": "a string that is not empty",
     "string_pattern_mismatch": "digits in quotes",
-    "tuple_type": "a list",
+    "tuple_type": "a list of strings",
     "model_type": "a table",
     "dict_type": "a table",
-    "too_long": "a list of two",
-    "missing": "a list of two",
 }
 
 _TARGET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -116,7 +113,7 @@ class _ProjectKeys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     dev: Text = "embedded"
-    postgres: tuple[Major, Major] = (str(DEFAULT_POSTGRES[0]), str(DEFAULT_POSTGRES[1]))
+    postgres: tuple[Major, ...] = ("15", "18")
     targets: dict[str, _TargetKeys] = {}
 
 
@@ -221,10 +218,6 @@ def _refuse(source: TomlFile, error: ErrorDetails) -> NoReturn:
 def _expected(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         return str(error.get("ctx", {}).get("expected", "")).replace("'", '"')
-    if error["loc"][0] == "postgres" and error["type"] in {"missing", "too_long", "tuple_type"}:
-        return 'a list of two, such as ["15", "18"]'
-    if error["type"] == "tuple_type":
-        return "a list of strings"
     return _TYPE_NAMES.get(error["type"], error["msg"])
 
 
@@ -234,7 +227,10 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _majors(source: TomlFile, postgres: tuple[str, str]) -> tuple[int, int]:
+def _majors(source: TomlFile, postgres: Sequence[str]) -> tuple[int, int]:
+    if len(postgres) != 2:
+        shown = _shown(list(postgres))
+        source.fail(("postgres",), f'postgres must be a list of two, such as ["15", "18"], not {shown}')
     low, high = int(postgres[0]), int(postgres[1])
     if low > high:
         source.fail(("postgres",), f'postgres must be the lowest major first, not ["{low}", "{high}"]')
