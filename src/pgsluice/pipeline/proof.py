@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 
 from pgsluice.errors import FindingError, Location, PipelineError, UnreachableError
+from pgsluice.pipeline.seed import SeedResult, Skipped, seed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pgsluice.pipeline.assembly import RenderedStatement
     from pgsluice.pipeline.render import Rendered
+
+__all__ = [
+    "SeedResult",
+    "Skipped",
+    "connected",
+    "run_rendered",
+    "seed_rows",
+    "server_lines",
+    "shown_sql",
+    "validate_functions",
+]
 
 SQL_LINES: Final = 12
 CONTEXT_LINES: Final = 4
