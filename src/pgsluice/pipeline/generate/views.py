@@ -1,0 +1,123 @@
+"""Views and materialized views."""
+
+from __future__ import annotations
+
+from pgsluice.pipeline.generate.naming import ident, options, qualified
+from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
+from pgsluice.pipeline.snapshot import Object
+from pgsluice.pipeline.statement import Hazard, Phase
+
+
+def _create(new: Object, scene: Scene) -> list[Step]:
+    return [Step(_text(new, "CREATE VIEW"), Phase.INSTALL), *_defaults(None, new)]
+
+
+def _text(new: Object, verb: str) -> str:
+    clause = f" WITH ({options(new.get('options'))})" if new.get("options") else ""
+    return f"{verb} {qualified(new.path)}{clause} AS\n{_query(new)}"
+
+
+def _query(new: Object) -> str:
+    return str(new.get("definition")).rstrip().removesuffix(";")
+
+
+def _defaults(old: Object | None, new: Object) -> list[Step]:
+    was, now = (old.get("column_defaults") if old else None) or {}, new.get("column_defaults") or {}
+    return [
+        Step(
+            f"ALTER VIEW {qualified(new.path)} ALTER COLUMN {ident(column)} "
+            + (f"SET DEFAULT {now[column]}" if column in now else "DROP DEFAULT"),
+            Phase.INSTALL,
+        )
+        for column in sorted(was.keys() | now.keys())
+        if was.get(column) != now.get(column)
+    ]
+
+
+def _drop(old: Object, scene: Scene) -> list[Step]:
+    return [Step(f"DROP VIEW {qualified(old.path)}", Phase.RETIRE)]
+
+
+def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
+    facets = changed(old, new)
+    was, now = old.get("columns"), new.get("columns")
+    if now[: len(was)] != was:
+        return None
+    lost = (old.get("options") or {}).get("security_invoker") == "true" and not (
+        new.get("options") or {}
+    ).get("security_invoker")
+    hazards = (
+        (Hazard("security-invoker-lost", f"{'.'.join(new.path)} will read with its owner's rights"),)
+        if lost
+        else ()
+    )
+    steps: list[Step] = []
+    if facets & {"definition", "columns", "options"}:
+        steps.append(Step(_text(new, "CREATE OR REPLACE VIEW"), Phase.INSTALL, hazards))
+    return Alteration(tuple(steps + _defaults(old, new)))
+
+
+def _create_materialized(new: Object, scene: Scene) -> list[Step]:
+    words = [f"CREATE MATERIALIZED VIEW {qualified(new.path)}"]
+    if new.get("access_method"):
+        words.append(f"USING {ident(new.get('access_method'))}")
+    if new.get("options"):
+        words.append(f"WITH ({options(new.get('options'))})")
+    if new.get("tablespace"):
+        words.append(f"TABLESPACE {ident(new.get('tablespace'))}")
+    data = "WITH NO DATA" if new.get("unpopulated") else "WITH DATA"
+    sql = f"{' '.join(words)} AS\n{_query(new)}\n{data}"
+    hazard = Hazard(
+        "runs-query", f"the query of {'.'.join(new.path)} runs while the migration holds its locks"
+    )
+    return [Step(sql, Phase.INSTALL, () if new.get("unpopulated") else (hazard,)), *_statistics(None, new)]
+
+
+def _statistics(old: Object | None, new: Object) -> list[Step]:
+    was, now = (old.get("column_statistics") if old else None) or {}, new.get("column_statistics") or {}
+    return [
+        Step(
+            f"ALTER MATERIALIZED VIEW {qualified(new.path)} ALTER COLUMN {ident(column)} SET STATISTICS {now.get(column, -1)}",
+            Phase.INSTALL,
+        )
+        for column in sorted(was.keys() | now.keys())
+        if was.get(column) != now.get(column)
+    ]
+
+
+def _drop_materialized(old: Object, scene: Scene) -> list[Step]:
+    return [Step(f"DROP MATERIALIZED VIEW {qualified(old.path)}", Phase.RETIRE)]
+
+
+def _alter_materialized(old: Object, new: Object, scene: Scene) -> Alteration | None:
+    facets = changed(old, new)
+    view = f"ALTER MATERIALIZED VIEW {qualified(new.path)}"
+    if facets <= {"clustered_on", "column_statistics", "options", "tablespace", "access_method"}:
+        steps = _statistics(old, new)
+        if "options" in facets:
+            was, now = old.get("options") or {}, new.get("options") or {}
+            gone = sorted(was.keys() - now.keys())
+            steps += [Step(f"{view} RESET ({', '.join(map(ident, gone))})", Phase.INSTALL)] if gone else []
+            steps += [Step(f"{view} SET ({options(now)})", Phase.INSTALL)] if now else []
+        if "clustered_on" in facets:
+            index = new.get("clustered_on")
+            steps.append(
+                Step(
+                    f"{view} {'CLUSTER ON ' + ident(index) if index else 'SET WITHOUT CLUSTER'}",
+                    Phase.INSTALL,
+                )
+            )
+        if "tablespace" in facets:
+            steps.append(
+                Step(f"{view} SET TABLESPACE {ident(new.get('tablespace') or 'pg_default')}", Phase.INSTALL)
+            )
+        if "access_method" in facets:
+            steps.append(
+                Step(f"{view} SET ACCESS METHOD {ident(new.get('access_method') or 'heap')}", Phase.INSTALL)
+            )
+        return Alteration(tuple(steps))
+    return None
+
+
+VIEW = Kind(_create, _drop, _alter)
+MATERIALIZED_VIEW = Kind(_create_materialized, _drop_materialized, _alter_materialized)

@@ -1,0 +1,189 @@
+"""Make the plan: events, graph, order, and what a reviewer must be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pgsluice.errors import RefusedError
+from pgsluice.pipeline.generate import KINDS, Scene, Step
+from pgsluice.pipeline.plan.events import Events, classify
+from pgsluice.pipeline.plan.graph import Graph, Node, build_graph
+from pgsluice.pipeline.plan.order import components, pull_early, topological
+from pgsluice.pipeline.snapshot import Address, Snapshot
+from pgsluice.pipeline.statement import PHASE_ORDER, Loss, Phase, Plan, RowCheck, Statement
+
+KIND_RANK: Final = {kind: position for position, kind in enumerate(KINDS)}
+ACTION_RANK: Final = {
+    "keep": 0,
+    "disown": 1,
+    "drop": 2,
+    "alter": 3,
+    "create": 4,
+    "own": 5,
+    "refill": 6,
+    "decorate": 7,
+}
+VERBS: Final = {
+    "keep": "keep the rows of",
+    "refill": "put back the rows of",
+    "own": "tie",
+    "disown": "untie",
+    "decorate": "settle",
+}
+TABLE_PARTS: Final = frozenset({"table", "column", "default", "constraint", "trigger", "policy", "rule"})
+
+
+def make_plan(before: Snapshot, after: Snapshot, *, settling: bool = False) -> Plan:
+    """The ordered statements that lead from one catalog to the other.
+
+    Args:
+        before: The catalog that the history gives.
+        after: The catalog that the schema files give.
+        settling: Whether a plan has run already and this one only settles what it left.
+
+    Raises:
+        RefusedError: A kind that has no generator differs, or the change would need a cycle.
+    """
+    scene = Scene(before, after, settling)
+    events = classify(scene)
+    graph, edges = _acyclic(events, scene)
+    phase = {node: PHASE_ORDER.index(step.phase) for node, step in graph.steps.items()}
+    rank: dict[Node, tuple[object, ...]] = {node: _rank(node, phase) for node in graph.steps}
+    order = topological(graph.steps, edges, rank=rank)
+    pull_early(order, edges, phase=phase)
+    _prepare_early_drops(graph, edges, order, phase)
+    rank = {node: _rank(node, phase) for node in graph.steps}
+    order = topological(graph.steps, edges, rank=rank)
+    rebuilt_with_rows = {address for action, address in graph.chains if action == "keep"}
+    return _assemble(order, graph, phase, scene=scene, events=events, kept=rebuilt_with_rows)
+
+
+def _rank(node: Node, phase: Mapping[Node, int]) -> tuple[object, ...]:
+    if node.action in ("drop", "disown", "keep"):
+        return (
+            phase[node],
+            ACTION_RANK[node.action],
+            -KIND_RANK[node.address.kind],
+            node.address.path,
+            node.position,
+        )
+    table = node.address.path[:2] if node.address.kind in TABLE_PARTS else node.address.path
+    late = node.action == "decorate"
+    return (
+        phase[node],
+        3,
+        0 if not late else 1,
+        *((KIND_RANK[node.address.kind], table) if not late else (table, KIND_RANK[node.address.kind])),
+        node.address.path,
+        ACTION_RANK[node.action],
+        node.position,
+    )
+
+
+def _acyclic(events: Events, scene: Scene) -> tuple[Graph, dict[Node, set[Node]]]:
+    """The graph without cycles: hints give way first, then what stands inside `create table`."""
+    apart: frozenset[Address] = frozenset()
+    for _ in range(8):
+        graph = build_graph(events, scene, apart=apart)
+        edges = {node: graph.edges.get(node, set()) | graph.hints.get(node, set()) for node in graph.steps}
+        for group in components(graph.steps, edges):
+            members = set(group)
+            for node in group:
+                edges[node] = graph.edges.get(node, set()) | (graph.hints.get(node, set()) - members)
+        cycles = components(graph.steps, edges)
+        if not cycles:
+            return graph, edges
+        tables = {
+            node.address for group in cycles for node in group if node.address.kind in ("table", "domain")
+        }
+        if tables <= apart:
+            break
+        apart |= tables
+    names = sorted({f"{node.action} {node.address}" for node in cycles[0]})
+    raise RefusedError(
+        "these changes need each other, so that no order of statements makes them",
+        details=tuple(names[:20]),
+        hint="make the change in two migrations, the second one after the first has been built",
+    )
+
+
+def _prepare_early_drops(
+    graph: Graph, edges: Mapping[Node, set[Node]], order: list[Node], phase: dict[Node, int]
+) -> None:
+    """A drop that something waits for moves from `retire` to `prepare`, if nothing must come before it."""
+    retire = PHASE_ORDER.index(Phase.RETIRE)
+    earliest: dict[Node, int] = dict.fromkeys(graph.steps, 0)
+    for node in order:
+        if node.action == "drop" and graph.steps[node].phase is Phase.RETIRE and phase[node] < retire:
+            phase[node] = earliest[node]
+        for target in edges.get(node, ()):
+            earliest[target] = max(earliest[target], phase[node])
+
+
+def _assemble(
+    order: list[Node],
+    graph: Graph,
+    phase: Mapping[Node, int],
+    *,
+    scene: Scene,
+    events: Events,
+    kept: set[Address],
+) -> Plan:
+    statements: list[Statement] = []
+    steps: list[tuple[Node, Step]] = [(node, graph.steps[node]) for node in order]
+    for node, step in steps:
+        claim = f"{VERBS.get(node.action, node.action)} {node.address}"
+        statements.append(Statement(step.sql, claim, PHASE_ORDER[phase[node]], step.hazards))
+    checks: dict[RowCheck, None] = {}
+    for _, step in steps:
+        checks.update(dict.fromkeys(step.checks))
+    return Plan(
+        statements=tuple(statements),
+        checks=tuple(checks),
+        backfills=tuple(step.backfill for _, step in steps if step.backfill is not None),
+        losses=_losses(steps, scene, kept),
+        touched=_touched(order, scene, events),
+    )
+
+
+def _losses(steps: list[tuple[Node, Step]], scene: Scene, kept: set[Address]) -> tuple[Loss, ...]:
+    found = []
+    for node, step in steps:
+        if step.loss is None:
+            continue
+        if node.address in kept:
+            found += _columns_not_carried(node.address, step, scene)
+        else:
+            found.append(Loss(step.loss, step.sql))
+    return tuple(found)
+
+
+def _columns_not_carried(table: Address, step: Step, scene: Scene) -> list[Loss]:
+    return [
+        Loss(f"column {'.'.join(address.path)} and its values", step.sql)
+        for address, old in scene.before.objects.items()
+        if address.kind == "column"
+        and address.path[:2] == table.path
+        and address not in scene.after.objects
+        and not old.get("generated")
+    ]
+
+
+def _touched(order: list[Node], scene: Scene, events: Events) -> tuple[tuple[str, str], ...]:
+    """Tables that exist before and after and have a statement of the plan on them or their parts."""
+    found = set()
+    for node in order:
+        if node.action == "decorate":
+            continue
+        if node.address.kind in TABLE_PARTS:
+            table = node.address.path[:2]
+        elif node.address.kind == "index":
+            obj = scene.after.objects.get(node.address) or scene.before.objects[node.address]
+            table = tuple(obj.get("table"))
+        else:
+            continue
+        address = Address("table", table)
+        if address in scene.before.objects and address in scene.after.objects:
+            found.add((table[0], table[1]))
+    return tuple(sorted(found))

@@ -1,0 +1,172 @@
+"""What happens to each object: created, destroyed, rebuilt or altered; and what a rebuild pulls along."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from pgsluice.errors import RefusedError
+from pgsluice.pipeline.generate import KINDS, Alteration, Scene
+from pgsluice.pipeline.snapshot import Address, Object
+
+# Children that vanish with what they hang on, so that no statement of their own is needed.
+HANGING = frozenset({"column", "default", "constraint", "trigger", "rule", "policy"})
+
+
+@dataclass
+class Events:
+    """The double-entry book: an address in both `destroyed` and `created` is rebuilt."""
+
+    destroyed: set[Address] = field(default_factory=set)
+    created: set[Address] = field(default_factory=set)
+    altered: dict[Address, Alteration] = field(default_factory=dict)
+
+    def rebuilt(self, address: Address) -> bool:
+        return address in self.destroyed and address in self.created
+
+
+def classify(scene: Scene) -> Events:
+    """Compare both catalogs object by object, then tear down whatever stands on something destroyed.
+
+    Raises:
+        RefusedError: A kind that has no generator differs, or a rebuild would take a column's values.
+    """
+    events = Events()
+    before, after = scene.before.objects, scene.after.objects
+    _refuse_unknown_kinds(scene)
+    disturbed: set[Address] = set()
+    for address in sorted(before.keys() | after.keys()):
+        old, new = before.get(address), after.get(address)
+        if old is None:
+            events.created.add(address)
+        elif new is None:
+            events.destroyed.add(address)
+        elif old.facets != new.facets:
+            alteration = KINDS[address.kind].alter(old, new, scene)
+            if alteration is None:
+                events.destroyed.add(address)
+                events.created.add(address)
+            else:
+                events.altered[address] = alteration
+                disturbed |= alteration.disturbs
+    _tear_down(events, disturbed, scene)
+    return events
+
+
+def _refuse_unknown_kinds(scene: Scene) -> None:
+    before, after = scene.before.objects, scene.after.objects
+    unknown = [
+        str(address)
+        for address in sorted(before.keys() | after.keys())
+        if address.kind not in KINDS
+        and (address not in before or address not in after or before[address].facets != after[address].facets)
+    ]
+    if unknown:
+        raise RefusedError(
+            f"{len(unknown)} changed object(s) are of a kind that cannot be migrated yet",
+            details=tuple(unknown[:20]),
+            hint="write their statements in a block of the migration's template; docs/reference/coverage.md lists the kinds",
+        )
+
+
+def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
+    before, after = scene.before.objects, scene.after.objects
+    queue = deque(sorted(events.destroyed))
+
+    def destroy(address: Address) -> None:
+        if address in events.destroyed:
+            return
+        events.destroyed.add(address)
+        alteration = events.altered.pop(address, None)
+        if address in after:
+            events.created.add(address)
+        queue.append(address)
+        for user in sorted(alteration.disturbs if alteration else ()):
+            destroy(user)
+
+    for address in sorted(disturbed):
+        destroy(address)
+    while queue:
+        gone = queue.popleft()
+        for user in sorted(scene.users.get(gone, ())):
+            if user in events.destroyed or _lets_go(user, gone, events, scene):
+                continue
+            if user.kind == "column" and not before[user].get("generated") and gone.kind != "table":
+                _refuse_lost_column(user, gone)
+            destroy(user)
+
+
+def _lets_go(user: Address, gone: Address, events: Events, scene: Scene) -> bool:
+    """Whether `user` is altered in place so that it no longer needs what is destroyed."""
+    new = scene.after.objects.get(user)
+    return user in events.altered and new is not None and gone not in new.needs
+
+
+def _refuse_lost_column(column: Address, gone: Address) -> None:
+    raise RefusedError(
+        f"{gone} must be rebuilt, but {column} holds values of it",
+        hint="change it in two migrations: first a new type and column with a backfill, then drop the old ones",
+    )
+
+
+def container(obj: Object) -> Address | None:
+    """The object whose drop takes `obj` along."""
+    kind, path = obj.address
+    if kind == "column":
+        return Address("table", path[:2])
+    if kind == "default":
+        return Address("column", path)
+    if kind == "domain constraint":
+        return Address("domain", path[:2])
+    if kind == "index":
+        table = tuple(obj.get("table"))
+        return Address("materialized view" if obj.get("table_kind") == "m" else "table", table)
+    if kind == "sequence" and obj.get("owned_by"):
+        return Address("column", tuple(obj.get("owned_by")))
+    if kind == "default privileges" and path[0]:
+        return Address("schema", path[:1])
+    if kind in HANGING:
+        return next(
+            (
+                Address(one, path[:2])
+                for one in ("table", "view", "materialized view")
+                if Address(one, path[:2]) in obj.needs
+            ),
+            Address("table", path[:2]),
+        )
+    if kind == "statistics":
+        return next((needed for needed in sorted(obj.needs) if needed.kind == "table"), None) or next(
+            (Address("table", needed.path[:2]) for needed in sorted(obj.needs) if needed.kind == "column"),
+            None,
+        )
+    return None
+
+
+def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
+    """The destroyed object whose drop drops `obj` too: its container, or a column that it stands on."""
+    above = container(obj)
+    for _ in range(3):
+        if above is None:
+            break
+        if above in events.destroyed:
+            return above
+        holder = scene.before.objects.get(above)
+        above = container(holder) if holder is not None else None
+    if obj.kind in ("constraint", "index", "statistics") and not events.rebuilt(obj.address):
+        return next(
+            (
+                needed
+                for needed in sorted(obj.needs)
+                if needed.kind == "column"
+                and needed in events.destroyed
+                and not scene.before.objects[needed].get("inherited") == "only"
+                and _same_table(obj, needed)
+            ),
+            None,
+        )
+    return None
+
+
+def _same_table(obj: Object, column: Address) -> bool:
+    above = container(obj)
+    return above is not None and above.path[:2] == column.path[:2]

@@ -1,0 +1,340 @@
+"""The plan as a graph: one node a statement, one edge for each "must come before"."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pgsluice.pipeline.generate import KINDS, Scene, Step
+from pgsluice.pipeline.generate.columns import add_column
+from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
+from pgsluice.pipeline.generate.naming import automatic
+from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
+from pgsluice.pipeline.generate.tables import create_table
+from pgsluice.pipeline.generate.types import create_domain
+from pgsluice.pipeline.plan.carry import carried_columns, rows_aside, rows_back
+from pgsluice.pipeline.plan.events import Events, container, taken_along
+from pgsluice.pipeline.snapshot import Address, Object
+from pgsluice.pipeline.statement import Phase
+
+RELATIONS = frozenset({"table", "view", "materialized view", "sequence", "index"})
+TYPES = frozenset({"table", "view", "materialized view", "enum", "composite", "domain", "range", "base type"})
+EARLY = frozenset({Phase.PREPARE, Phase.EXPAND})
+# Their `install` steps are switches and tuning, which nobody has to wait for.
+STRUCTURAL = frozenset({"table", "column"})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One statement: what it does (`drop`, `create`, …) to which object, and its place in that object's steps."""
+
+    action: str
+    address: Address
+    position: int
+
+
+@dataclass
+class Graph:
+    """Nodes with their steps; `edges` are certain, `hints` may be given up."""
+
+    steps: dict[Node, Step] = field(default_factory=dict)
+    edges: dict[Node, set[Node]] = field(default_factory=lambda: defaultdict(set))
+    hints: dict[Node, set[Node]] = field(default_factory=lambda: defaultdict(set))
+    chains: dict[tuple[str, Address], list[Node]] = field(default_factory=dict)
+
+    def add(self, action: str, address: Address, steps: Iterable[Step]) -> None:
+        """A chain of statements on one object, each after the one before."""
+        chain = self.chains.setdefault((action, address), [])
+        for step in steps:
+            node = Node(action, address, len(chain))
+            self.steps[node] = step
+            if chain:
+                self.edges[chain[-1]].add(node)
+            chain.append(node)
+
+    def alias(self, action: str, address: Address, to: tuple[str, Address]) -> None:
+        """Let the statements of another object stand for this one's."""
+        self.chains[action, address] = self.chains.get(to, [])
+
+    def of(self, action: str, address: Address) -> list[Node]:
+        return self.chains.get((action, address), [])
+
+    def precede(self, earlier: Iterable[Node], later: Iterable[Node]) -> None:
+        """Every node of `earlier` before every node of `later`."""
+        targets = list(later)
+        for node in earlier:
+            self.edges[node].update(target for target in targets if target != node)
+
+
+def build_graph(events: Events, scene: Scene, *, apart: frozenset[Address]) -> Graph:
+    """All statements with their constraints of order.
+
+    Args:
+        events: What happens to each object.
+        scene: Both catalogs.
+        apart: Tables whose defaults and constraints must not stand inside `create table`, or go with
+            `drop table`: they close a cycle there.
+    """
+    graph = Graph()
+    _add_drops(graph, events, scene, apart)
+    _add_creates(graph, events, scene, apart)
+    for address in sorted(events.altered):
+        graph.add("alter", address, events.altered[address].steps)
+        old, new = scene.before.objects[address], scene.after.objects[address]
+        graph.add("decorate", address, decorate_changed(old, new, scene))
+    _add_ownership(graph, events, scene)
+    _add_carried_rows(graph, events, scene)
+    _order_by_needs(graph, events, scene)
+    _order_by_names(graph, events, scene)
+    return graph
+
+
+def _add_drops(graph: Graph, events: Events, scene: Scene, apart: frozenset[Address]) -> None:
+    covered: list[tuple[Address, Address]] = []
+    for address in sorted(events.destroyed):
+        old = scene.before.objects[address]
+        above = taken_along(old, events, scene)
+        if above is not None and not (
+            address.kind == "constraint" and old.get("type") == "f" and above in apart
+        ):
+            covered.append((address, above))
+            continue
+        graph.add("drop", address, KINDS[address.kind].drop(old, scene))
+    above_of = dict(covered)
+    for address, above in covered:
+        while above in above_of:
+            above = above_of[above]
+        graph.alias("drop", address, ("drop", above))
+
+
+def _add_creates(graph: Graph, events: Events, scene: Scene, apart: frozenset[Address]) -> None:
+    objects = scene.after.objects
+    inside: dict[Address, list[Object]] = defaultdict(list)
+    absorbed: set[Address] = set()
+    for address in sorted(events.created, key=lambda one: (one.kind, one.path)):
+        holder = _absorber(objects[address], events, scene, apart)
+        if holder is not None:
+            inside[holder].append(objects[address])
+            absorbed.add(address)
+    for address in sorted(events.created):
+        if address in absorbed:
+            continue
+        graph.add("create", address, _create_steps(objects[address], inside[address], scene))
+    for holder in sorted(inside):
+        for member in inside[holder]:
+            top = holder
+            while top in absorbed:
+                top = next(one for one in (container(objects[top]),) if one is not None)
+            graph.alias("create", member.address, ("create", top))
+    for address in sorted(events.created):
+        graph.add("decorate", address, decorate_new(objects[address], scene))
+
+
+def _absorber(new: Object, events: Events, scene: Scene, apart: frozenset[Address]) -> Address | None:
+    """The created object whose own statement writes `new` along."""
+    table = Address("table", new.path[:2])
+    if new.kind == "column":
+        return table if table in events.created else None
+    if new.kind == "default":
+        column = Address("column", new.path)
+        if column not in events.created or scene.after.objects[column].get("inherited") == "only":
+            return None
+        if table in events.created:
+            plain = (
+                scene.after.objects[table].get("of_type") is None
+                and scene.after.objects[table].get("parent") is None
+            )
+            return table if plain and table not in apart else None
+        return column
+    if new.kind == "constraint" and table in events.created and table not in apart:
+        fits = (
+            new.get("type") in ("c", "p", "u", "x")
+            and not new.get("not_valid")
+            and new.get("inherited") is None
+        )
+        named = new.get("type") == "n" and not new.get("not_valid")
+        bare = new.get("index_comment") is None and scene.after.objects[table].get("form") != "foreign"
+        return table if fits and bare and not named else None
+    if new.kind == "domain constraint":
+        domain = Address("domain", new.path[:2])
+        return (
+            domain if domain in events.created and domain not in apart and not new.get("not_valid") else None
+        )
+    return None
+
+
+def _create_steps(new: Object, members: list[Object], scene: Scene) -> list[Step]:
+    if new.kind == "table":
+        columns = sorted(
+            (one for one in members if one.kind == "column"), key=lambda one: int(one.get("position"))
+        )
+        defaults = {one.path[2]: str(one.get("expression")) for one in members if one.kind == "default"}
+        constraints = sorted((one for one in members if one.kind == "constraint"), key=_constraint_rank)
+        return create_table(new, scene, columns=columns, defaults=defaults, constraints=constraints)
+    if new.kind == "domain":
+        return create_domain(new, members)
+    if new.kind == "column":
+        return add_column(new, scene, default=next((str(one.get("expression")) for one in members), None))
+    return KINDS[new.kind].create(new, scene)
+
+
+def _constraint_rank(one: Object) -> tuple[int, str]:
+    return ("pucx".index(one.get("type")), one.path[2])
+
+
+def _add_ownership(graph: Graph, events: Events, scene: Scene) -> None:
+    """Tie sequences to their columns last, untie first those that outlive a table."""
+    for address, new in sorted(scene.after.objects.items()):
+        if address.kind != "sequence":
+            continue
+        old = scene.before.objects.get(address)
+        was = old.get("owned_by") if old is not None else None
+        owner_gone = was is not None and Address("column", tuple(was)) in events.destroyed
+        if address in events.created:
+            was = None
+        if owner_gone and address not in events.destroyed:
+            graph.add("disown", address, [disown_sequence(new)])
+            graph.precede(
+                graph.of("disown", address), graph.of("drop", Address("column", tuple(old.get("owned_by"))))
+            )  # type: ignore[union-attr]
+            was = None
+        if new.get("owned_by") != was:
+            graph.add("own", address, [own_sequence(new)])
+            links = graph.of("own", address)
+            graph.precede(
+                graph.of("create", address) + graph.of("alter", address) + graph.of("disown", address), links
+            )
+            if new.get("owned_by"):
+                column = Address("column", tuple(new.get("owned_by")))
+                graph.precede(graph.of("create", column)[:1], links)
+                graph.precede(links, graph.of("decorate", Address("table", column.path[:2])))
+
+
+def _add_carried_rows(graph: Graph, events: Events, scene: Scene) -> None:
+    for address in sorted(events.destroyed & events.created):
+        columns = carried_columns(address, events, scene)
+        if not columns:
+            continue
+        graph.add("keep", address, rows_aside(address, columns, scene))
+        graph.add("refill", address, rows_back(address, columns, scene))
+        graph.precede(graph.of("keep", address), graph.of("drop", address))
+        for user in scene.users.get(address, ()):
+            graph.precede(graph.of("keep", address), graph.of("drop", user) + graph.of("alter", user))
+        tables = [one for one in events.created if one.kind == "table"]
+        for table in tables:
+            graph.precede(graph.of("create", table)[:1], graph.of("refill", address))
+
+
+def _waited_for(graph: Graph, address: Address, user: Object) -> list[Node]:
+    """The statements on `address` after which something that stands on it can be made."""
+    nodes = graph.of("create", address) or graph.of("alter", address)
+    if address.kind not in STRUCTURAL:
+        return nodes
+    late = user.kind in ("constraint", "index")
+    waits = [
+        node
+        for node in nodes
+        if graph.steps[node].phase in EARLY or (late and graph.steps[node].phase is Phase.ENFORCE)
+    ]
+    return waits
+
+
+def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
+    before, after = scene.before.objects, scene.after.objects
+    for address in events.created:
+        new, nodes = after[address], graph.of("create", address)
+        if address in events.destroyed:
+            graph.precede(graph.of("drop", address), nodes)
+        for needed in new.needs:
+            graph.precede(_waited_for(graph, needed, new), _first_of_own(graph, address, nodes))
+        for mentioned in new.hints:
+            _hint(graph, graph.of("create", mentioned) or graph.of("alter", mentioned), nodes)
+        graph.precede(nodes, [node for node in graph.of("decorate", address) if node not in nodes])
+    for address in events.altered:
+        nodes = graph.of("alter", address)
+        for needed in after[address].needs:
+            if not _is_inside(address, needed):
+                graph.precede(_waited_for(graph, needed, after[address]), nodes)
+        for mentioned in after[address].hints:
+            _hint(graph, graph.of("create", mentioned) or graph.of("alter", mentioned), nodes)
+        for needed in before[address].needs:
+            if needed in events.destroyed and needed not in after[address].needs:
+                graph.precede(nodes, graph.of("drop", needed))
+        graph.precede(nodes, graph.of("decorate", address))
+        if address.kind == "table" and {"parent", "inherits", "bound"} & _changed(
+            before[address], after[address]
+        ):
+            _children_first(graph, address, scene)
+    for address in events.destroyed:
+        nodes = graph.of("drop", address)
+        for needed in before[address].needs:
+            if needed in events.destroyed:
+                targets = [node for node in graph.of("drop", needed) if node not in nodes]
+                graph.precede([node for node in nodes if node not in targets], targets)
+            elif needed in events.altered:
+                graph.precede(nodes, graph.of("alter", needed))
+
+
+def _first_of_own(graph: Graph, address: Address, nodes: list[Node]) -> list[Node]:
+    """The first node of a chain suffices; the rest follows it."""
+    return nodes[:1]
+
+
+def _changed(old: Object, new: Object) -> set[str]:
+    return {facet for facet in ("parent", "inherits", "bound") if old.get(facet) != new.get(facet)}
+
+
+def _is_inside(address: Address, needed: Address) -> bool:
+    return (
+        needed.kind == "table"
+        and address.kind in ("column", "constraint")
+        and address.path[:2] == needed.path
+    )
+
+
+def _children_first(graph: Graph, table: Address, scene: Scene) -> None:
+    """A table that joins a tree must have its columns and checks right before it does."""
+    for address in scene.after.objects:
+        if address.kind in ("column", "constraint") and address.path[:2] == table.path:
+            graph.precede(graph.of("create", address) + graph.of("alter", address), graph.of("alter", table))
+
+
+def _hint(graph: Graph, earlier: list[Node], later: list[Node]) -> None:
+    for node in earlier:
+        graph.hints[node].update(target for target in later if target != node)
+
+
+def _occupied(obj: Object) -> list[tuple[str, ...]]:
+    """The names that an object takes in namespaces which kinds share."""
+    kind, path = obj.address
+    taken: list[tuple[str, ...]] = []
+    if kind in RELATIONS:
+        taken.append(("relation", *path))
+    if kind in TYPES:
+        taken.append(("type", *path))
+    if kind == "constraint" and obj.get("type") in ("p", "u", "x"):
+        taken.append(("relation", path[0], path[2]))
+    if kind == "constraint":
+        taken.append(("constraint", *path))
+    if kind in ("function", "aggregate"):
+        taken.append(("routine", *path))
+    if kind == "column":
+        taken.append(("column", *path))
+        if obj.get("sequence"):
+            spec = obj.get("sequence")
+            taken.append(("relation", spec["schema"], spec.get("name", automatic(path[1], path[2], "seq"))))
+    return taken
+
+
+def _order_by_names(graph: Graph, events: Events, scene: Scene) -> None:
+    freed: dict[tuple[str, ...], list[Address]] = defaultdict(list)
+    for address in events.destroyed:
+        for name in _occupied(scene.before.objects[address]):
+            freed[name].append(address)
+    for address in sorted(events.created | events.altered.keys()):
+        action = "create" if address in events.created else "alter"
+        for name in _occupied(scene.after.objects[address]):
+            for old in freed.get(name, ()):
+                if old != address:
+                    graph.precede(graph.of("drop", old), graph.of(action, address))

@@ -1,0 +1,112 @@
+"""What a snapshot is made of: addresses, objects with facets, and who needs whom."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+# A facet's value as JSON gives it: text, number, boolean, list or object.
+Value = Any
+
+
+class Address(NamedTuple):
+    """The name of one object: its kind and the path of raw names that leads to it."""
+
+    kind: str
+    path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.kind == "function" or self.kind == "aggregate":
+            return f"{self.kind} {self.path[0]}.{self.path[1]}({self.path[2]})"
+        if self.kind == "cast":
+            return f"cast ({self.path[0]} as {self.path[1]})"
+        return f"{self.kind} {'.'.join(part for part in self.path if part)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One catalog object.
+
+    `facets` are compared; a facet at its default is left out. `context` helps to write SQL and is not
+    compared. `needs` are the objects that must exist for it; `hints` are names that its body mentions.
+    """
+
+    address: Address
+    facets: Mapping[str, Value]
+    context: Mapping[str, Value] = field(default_factory=dict)
+    needs: frozenset[Address] = frozenset()
+    hints: frozenset[Address] = frozenset()
+
+    @property
+    def kind(self) -> str:
+        return self.address.kind
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return self.address.path
+
+    def get(self, facet: str) -> Value:
+        """The facet's or the context's value, None where it is at its default."""
+        return self.facets[facet] if facet in self.facets else self.context.get(facet)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The managed part of one database.
+
+    `version_num` is the server's (`150018`); `implied_grants` maps a kind's letter of `acldefault` to what
+    PostgreSQL grants by itself; `default_privileges` are those of the role that runs the migrations.
+    """
+
+    version_num: int
+    objects: Mapping[Address, Object]
+    implied_grants: Mapping[str, tuple[Value, ...]]
+    ignored: tuple[str, ...] = ()
+
+    def digest(self) -> str:
+        """A fingerprint of everything compared, the same in any order of reading."""
+        lines = sorted(
+            json.dumps([*address, obj.facets], sort_keys=True) for address, obj in self.objects.items()
+        )
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One facet that differs; a whole object that is missing has facet None."""
+
+    address: Address
+    facet: str | None
+    before: Value
+    after: Value
+
+    def __str__(self) -> str:
+        if self.facet is None:
+            return f"{self.address}: {'missing' if self.before else 'not expected'}"
+        return f"{self.address}: {self.facet} is {_shown(self.after)}, expected {_shown(self.before)}"
+
+
+def _shown(value: Value) -> str:
+    text = "the default" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+def compare(expected: Snapshot, actual: Snapshot) -> tuple[Difference, ...]:
+    """Every facet of every object in which `actual` differs from `expected`, in address order."""
+    found: list[Difference] = []
+    for address in sorted(expected.objects.keys() | actual.objects.keys()):
+        want, have = expected.objects.get(address), actual.objects.get(address)
+        if want is None or have is None:
+            found.append(Difference(address, None, want is not None, have is not None))
+            continue
+        if want.facets == have.facets:
+            continue
+        found.extend(
+            Difference(address, facet, want.facets.get(facet), have.facets.get(facet))
+            for facet in sorted(want.facets.keys() | have.facets.keys())
+            if want.facets.get(facet) != have.facets.get(facet)
+        )
+    return tuple(found)

@@ -1,0 +1,15 @@
+-- Operator families and the operators and functions that belong to them rather than to a class.
+select
+  'pg_opfamily'::regclass::oid as classid,
+  f.oid as objid,
+  0 as objsubid,
+  'operator family' as kind,
+  array[n.nspname::text, f.opfname::text, m.amname::text] as path,
+  jsonb_build_object(
+    'owner', nullif(pg_get_userbyid(f.opfowner), current_user),
+    'comment', obj_description(f.oid, 'pg_opfamily')
+  ) as facets
+from pg_opfamily as f
+join pg_namespace as n on n.oid = f.opfnamespace
+join pg_am as m on m.oid = f.opfmethod
+where n.nspname = any(%(schemas)s)

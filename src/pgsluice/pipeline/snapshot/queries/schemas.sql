@@ -1,0 +1,18 @@
+-- Schemas: who owns them, who may use them.
+select
+  'pg_namespace'::regclass::oid as classid,
+  n.oid as objid,
+  0 as objsubid,
+  'schema' as kind,
+  array[n.nspname::text] as path,
+  jsonb_build_object(
+    'owner', nullif(pg_get_userbyid(n.nspowner), current_user),
+    'grants', case when n.nspacl is not null then coalesce((
+      select jsonb_agg(jsonb_build_array(
+        case a.grantee when n.nspowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
+        a.privilege_type, a.is_grantable))
+      from aclexplode(n.nspacl) as a), '[]') end,
+    'comment', obj_description(n.oid, 'pg_namespace')
+  ) as facets
+from pg_namespace as n
+where n.nspname = any(%(schemas)s)

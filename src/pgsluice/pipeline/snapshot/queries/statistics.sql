@@ -1,0 +1,16 @@
+-- Extended statistics.
+select
+  'pg_statistic_ext'::regclass::oid as classid,
+  s.oid as objid,
+  0 as objsubid,
+  'statistics' as kind,
+  array[n.nspname::text, s.stxname::text] as path,
+  jsonb_build_object(
+    'definition', pg_get_statisticsobjdef(s.oid),
+    'target', case when coalesce(s.stxstattarget, -1) >= 0 then s.stxstattarget end,
+    'owner', nullif(pg_get_userbyid(s.stxowner), current_user),
+    'comment', obj_description(s.oid, 'pg_statistic_ext')
+  ) as facets
+from pg_statistic_ext as s
+join pg_namespace as n on n.oid = s.stxnamespace
+where n.nspname = any(%(schemas)s)

@@ -1,0 +1,18 @@
+-- Triggers written by hand, constraint triggers included.
+select
+  'pg_trigger'::regclass::oid as classid,
+  g.oid as objid,
+  0 as objsubid,
+  'trigger' as kind,
+  array[n.nspname::text, c.relname::text, g.tgname::text] as path,
+  jsonb_build_object(
+    '#table_kind', c.relkind,
+    'definition', pg_get_triggerdef(g.oid),
+    'enabled', case g.tgenabled when 'D' then 'disable' when 'R' then 'enable replica' when 'A' then 'enable always' end,
+    'inherited', case when g.tgparentid <> 0 then 'only' end,
+    'comment', obj_description(g.oid, 'pg_trigger')
+  ) as facets
+from pg_trigger as g
+join pg_class as c on c.oid = g.tgrelid
+join pg_namespace as n on n.oid = c.relnamespace
+where n.nspname = any(%(schemas)s) and not g.tgisinternal and c.relpersistence <> 't'
