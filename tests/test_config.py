@@ -226,7 +226,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: s
 
 def test_invalid_utf8_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "pgsluice.toml").write_bytes(b"dev = 'embedded'\n# \xff\n")
-    with pytest.raises(InputError, match=r"^pgsluice.toml:2: the file is not valid UTF-8$":
+    with pytest.raises(InputError, match=r"^pgsluice.toml:2: the file is not valid UTF-8$"):
         load_project(tmp_path)
 
 
