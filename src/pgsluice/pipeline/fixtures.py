@@ -1,9 +1,9 @@
 """Upgrade fixtures: old data, the migrations that follow, and what must hold afterwards.
 
-`tests/upgrades/<target>/<from-version>/<name>.sql` begins with `-- expect: accepted`, or with `-- expect: refused
-<SQLSTATE>` and `-- message: <text or /regex/>`, and may say `-- through: <version>`. The old data follow, then
-`-- then:` and queries that each return one `true`. The folder names the last migration before the data by its
-version, its name or both; `0` or `empty` stand for none.
+`tests/upgrades/<target>/<from-version>/<name>.sql` begins with `-- expect: accepted`, or with
+`-- expect: refused <SQLSTATE>` and `-- message: <text or /regex/>`, and may say `-- through: <version>`.
+The old data follow, then `-- then:` and queries that each return one `true`. The folder names the last
+migration before the data by its version, its name or both; `0` or `empty` stand for none.
 """
 
 from __future__ import annotations

@@ -78,6 +78,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             undefined=NamedUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            keep_trailing_newline=True,
             autoescape=False,
             cache_size=0,
         )
@@ -243,4 +244,4 @@ def _one_statement(sql: object, kind: type, expected: str) -> str:
 
 def _shown(value: object) -> str:
     text = " ".join(str(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return (text if len(text) <= 80 else f"{text[:77]}...") or "nothing"

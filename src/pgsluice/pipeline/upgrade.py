@@ -115,7 +115,7 @@ def _run(
             refused = _apply(conninfo, migration)
             if refused is not None:
                 break
-        if before is not None:
+        if fixture.expectation is Expectation.REFUSED and before is not None:
             _judge_refusal(fixture, refused, migrations)
             _refuse_traces(fixture, before, _read_state(watcher, snapshot))
         elif refused is not None:
