@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import psycopg
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.plan import make_plan
-from pgsluice.pipeline.snapshot import Address, Snapshot, compare
+from pgsluice.pipeline.plan.renames import Hint, equal_but_for_name, hinted_renames, not_null_follow_ups
+from pgsluice.pipeline.snapshot import Snapshot, compare
 from pgsluice.pipeline.statement import PHASE_ORDER, Plan, Statement
 
 ROUNDS: Final = 3
@@ -27,25 +29,27 @@ class StatementError(Exception):
         self.error = error
 
 
-def find_plan(before: Snapshot, after: Snapshot, measure: Measure) -> Plan:
+def find_plan(before: Snapshot, after: Snapshot, measure: Measure, *, hints: Sequence[Hint] = ()) -> Plan:
     """Plan, measure on a clone, and settle what is left until nothing is.
 
     Args:
         before: The catalog that the history gives.
         after: The catalog that the schema files give.
         measure: Runs statements on a new clone of *from* and reads the result.
+        hints: Renames that the schema files tell; they are applied to *from* first.
 
     Raises:
         RefusedError: A difference that the plan cannot bring home, each named with facet and both values.
     """
     if not compare(after, before):
         return Plan(notes=column_order(after, before))
-    plan = make_plan(before, after)
+    renames, start = _renamed(before, after, measure, hints)
+    plan = _led_by(renames, make_plan(start, after))
     for _ in range(ROUNDS):
-        reached = _measured(plan, measure)
+        reached = _measured(plan.statements, measure)
         left = compare(after, reached)
         if not left:
-            return _with_notes(plan, column_order(after, reached))
+            return replace(plan, notes=plan.notes + column_order(after, reached))
         more = make_plan(reached, after, settling=True)
         if not more.statements:
             break
@@ -57,12 +61,30 @@ def find_plan(before: Snapshot, after: Snapshot, measure: Measure) -> Plan:
     )
 
 
-def _measured(plan: Plan, measure: Measure) -> Snapshot:
+def _renamed(
+    before: Snapshot, after: Snapshot, measure: Measure, hints: Sequence[Hint]
+) -> tuple[tuple[Statement, ...], Snapshot]:
+    """The renames, and the catalog that they lead to: the plan starts from there."""
+    told = hinted_renames(hints, before, after)
+    start = _measured(told, measure) if told else before
+    follow = not_null_follow_ups(told, before, after, start) + equal_but_for_name(start, after)
+    renames = told + follow
+    return renames, _measured(renames, measure) if follow else start
+
+
+def _led_by(renames: tuple[Statement, ...], plan: Plan) -> Plan:
+    return replace(plan, statements=renames + plan.statements)
+
+
+def _measured(statements: Sequence[Statement], measure: Measure) -> Snapshot:
     try:
-        return measure(plan.statements)
+        return measure(statements)
     except StatementError as exc:
         diag = exc.error.diag
-        details = [*exc.statement.sql.splitlines()[:12], f"the server says: {diag.message_primary or exc.error}"]
+        details = [
+            *exc.statement.sql.splitlines()[:12],
+            f"the server says: {diag.message_primary or exc.error}",
+        ]
         details += [f"detail: {diag.message_detail}"] if diag.message_detail else []
         raise RefusedError(
             f"cannot migrate: {exc.statement.claim} is not accepted by the server",
@@ -78,18 +100,13 @@ def _joined(plan: Plan, more: Plan) -> Plan:
         Statement(one.sql, one.claim, PHASE_ORDER[max(last, PHASE_ORDER.index(one.phase))], one.hazards)
         for one in more.statements
     )
-    return Plan(
+    return replace(
+        plan,
         statements=plan.statements + late,
-        checks=plan.checks,
         backfills=plan.backfills + more.backfills,
         losses=plan.losses + more.losses,
         touched=tuple(sorted({*plan.touched, *more.touched})),
-        notes=plan.notes,
     )
-
-
-def _with_notes(plan: Plan, notes: tuple[str, ...]) -> Plan:
-    return Plan(plan.statements, plan.checks, plan.backfills, plan.losses, plan.touched, plan.notes + notes)
 
 
 def column_order(expected: Snapshot, actual: Snapshot) -> tuple[str, ...]:
@@ -108,8 +125,3 @@ def _columns(snapshot: Snapshot) -> dict[tuple[str, ...], list[str]]:
         if address.kind == "column":
             tables.setdefault(address.path[:2], []).append((int(obj.get("position")), address.path[2]))
     return {table: [name for _, name in sorted(columns)] for table, columns in tables.items()}
-
-
-def changed_addresses(before: Snapshot, after: Snapshot) -> tuple[Address, ...]:
-    """Every object that differs."""
-    return tuple(dict.fromkeys(difference.address for difference in compare(before, after)))

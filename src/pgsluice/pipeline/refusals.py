@@ -54,7 +54,11 @@ def refuse_unsaid(plan: Plan, words: TemplateWords, *, allow_destructive: bool) 
     _refuse_unknown_losses(plan, words)
     columns = [backfill for backfill in plan.backfills if not _is_filled(backfill, words)]
     accepted = {_plain(what) for what, _ in words.losses}
-    losses = [] if allow_destructive else [loss for loss in plan.losses if _plain(loss.what) not in accepted]
+    losses = [
+        loss
+        for loss in plan.losses
+        if _plain(loss.what) not in accepted and (loss.rename is not None or not allow_destructive)
+    ]
     messages: list[str] = []
     details: list[str] = []
     hints: list[str] = []
@@ -163,7 +167,11 @@ def _head(words: TemplateWords) -> str:
 
 
 def _loss_lines(loss: Loss) -> tuple[str, ...]:
-    return (loss.what, *(f"  {line}" for line in loss.sql.splitlines()[:10]))
+    likely = ()
+    if loss.rename is not None:
+        new, directive = loss.rename
+        likely = (f"  it looks renamed to {new}: to keep the data, write {directive} beside it",)
+    return (loss.what, *(f"  {line}" for line in loss.sql.splitlines()[:10]), *likely)
 
 
 def _sample(type_name: str) -> str:

@@ -66,10 +66,15 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Data that a statement of the plan destroys: needs `--allow-destructive` or a template's word."""
+    """Data that a statement of the plan destroys: needs `--allow-destructive` or a template's word.
+
+    `rename` is set where a new object of the same shape stands beside: it looks like a rename, so the flag
+    does not suffice; it names the new object and the hint that would keep the data.
+    """
 
     what: str
     sql: str
+    rename: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

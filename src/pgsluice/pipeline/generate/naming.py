@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pglast.keywords import COL_NAME_KEYWORDS, RESERVED_KEYWORDS, TYPE_FUNC_NAME_KEYWORDS
@@ -51,13 +51,13 @@ def role(name: str | None) -> str:
     return "CURRENT_USER" if name in ("@owner", "@runner") else ident(name)
 
 
-def options(values: Mapping[str, str | None]) -> str:
-    """Storage parameters as `a='1', b='2'`, sorted by name."""
+def options(values: Mapping[str, str | None], *, order: Sequence[str] = ()) -> str:
+    """Storage parameters as `a='1', b='2'`: those of `order` first, the rest sorted by name."""
+    names = [name for name in order if name in values]
+    names += sorted(values.keys() - set(names))
     return ", ".join(
-        f"{qualified(key.split('.', 1))}={literal(value)}"
-        if value is not None
-        else qualified(key.split(".", 1))
-        for key, value in sorted(values.items())
+        qualified(name.split(".", 1)) + (f"={literal(value)}" if (value := values[name]) is not None else "")
+        for name in names
     )
 
 

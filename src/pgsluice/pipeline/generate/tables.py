@@ -56,7 +56,7 @@ def _tail(new: Object) -> str:
         text += f"\nUSING {ident(new.get('access_method'))}"
     storage = _storage(new)
     if storage:
-        text += f"\nWITH ({options(storage)})"
+        text += f"\nWITH ({options(storage, order=new.get('option_order') or ())})"
     if new.get("tablespace"):
         text += f"\nTABLESPACE {ident(new.get('tablespace'))}"
     if new.get("server"):

@@ -13,7 +13,11 @@ def _create(new: Object, scene: Scene) -> list[Step]:
 
 
 def _text(new: Object, verb: str) -> str:
-    clause = f" WITH ({options(new.get('options'))})" if new.get("options") else ""
+    clause = (
+        f" WITH ({options(new.get('options'), order=new.get('option_order') or ())})"
+        if new.get("options")
+        else ""
+    )
     return f"{verb} {qualified(new.path)}{clause} AS\n{_query(new)}"
 
 
@@ -62,7 +66,7 @@ def _create_materialized(new: Object, scene: Scene) -> list[Step]:
     if new.get("access_method"):
         words.append(f"USING {ident(new.get('access_method'))}")
     if new.get("options"):
-        words.append(f"WITH ({options(new.get('options'))})")
+        words.append(f"WITH ({options(new.get('options'), order=new.get('option_order') or ())})")
     if new.get("tablespace"):
         words.append(f"TABLESPACE {ident(new.get('tablespace'))}")
     data = "WITH NO DATA" if new.get("unpopulated") else "WITH DATA"

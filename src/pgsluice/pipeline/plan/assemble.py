@@ -9,6 +9,7 @@ from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import KINDS, Scene, Step
 from pgsluice.pipeline.plan.events import Events, classify
 from pgsluice.pipeline.plan.graph import Graph, Node, build_graph
+from pgsluice.pipeline.plan.renames import suspected_renames
 from pgsluice.pipeline.plan.order import components, pull_early, topological
 from pgsluice.pipeline.snapshot import Address, Snapshot
 from pgsluice.pipeline.statement import PHASE_ORDER, Loss, Phase, Plan, RowCheck, Statement
@@ -148,14 +149,15 @@ def _assemble(
 
 
 def _losses(steps: list[tuple[Node, Step]], scene: Scene, kept: set[Address]) -> tuple[Loss, ...]:
-    found = []
+    found: list[Loss] = []
+    likely = suspected_renames(scene.before, scene.after)
     for node, step in steps:
         if step.loss is None:
             continue
         if node.address in kept:
             found += _columns_not_carried(node.address, step, scene)
         else:
-            found.append(Loss(step.loss, step.sql))
+            found.append(Loss(step.loss, step.sql, likely.get(node.address)))
     return tuple(found)
 
 

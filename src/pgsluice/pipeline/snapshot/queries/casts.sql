@@ -19,4 +19,7 @@ join pg_namespace as tn on tn.oid = t.typnamespace
 left join pg_proc as f on f.oid = k.castfunc
 left join pg_namespace as fn on fn.oid = f.pronamespace
 where k.oid >= 16384
+  and not exists (
+    select from pg_depend as d
+    where d.classid = 'pg_cast'::regclass and d.objid = k.oid and d.deptype = 'i' and d.refclassid = 'pg_type'::regclass)
   and (sn.nspname = any(%(schemas)s) or tn.nspname = any(%(schemas)s) or fn.nspname = any(%(schemas)s))

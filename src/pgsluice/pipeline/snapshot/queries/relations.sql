@@ -9,6 +9,7 @@ select
     'form', case c.relkind when 'p' then 'partitioned' when 'f' then 'foreign' end,
     'persistence', case c.relpersistence when 'u' then 'unlogged' end,
     'options', (select jsonb_object_agg(o.option_name, o.option_value) from pg_options_to_table(c.reloptions) as o),
+    '#option_order', to_jsonb((select array_agg(o.option_name) from pg_options_to_table(c.reloptions) as o)),
     'toast_options', (select jsonb_object_agg(o.option_name, o.option_value)
       from pg_class as t, pg_options_to_table(t.reloptions) as o where t.oid = c.reltoastrelid),
     'tablespace', (select s.spcname from pg_tablespace as s where s.oid = c.reltablespace),
