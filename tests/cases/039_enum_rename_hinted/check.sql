@@ -1,0 +1,1 @@
+SELECT count(*) FROM p WHERE m::text IN ('happy', 'glad');
