@@ -104,12 +104,16 @@ def check_name(name: str) -> str:
     if len(name) > NAME_LENGTH:
         raise InputError(f"a migration's name has at most {NAME_LENGTH} characters, not {len(name)}")
     if _NAME.fullmatch(name) is None:
-        better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
         raise InputError(
-            f"a migration's name is made of a-z, 0-9 and _, not {name!r}",
-            hint=better if better and better not in RESERVED_NAMES else "add_users",
+            f"a migration's name is made of a-z, 0-9 and _, not {name!r}", hint=suggest_name(name)
         )
     return name
+
+
+def suggest_name(text: str) -> str:
+    """The nearest name that a migration may have."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:NAME_LENGTH]
+    return name if name and name not in RESERVED_NAMES else "add_users"
 
 
 def is_transactional(text: str) -> bool:

@@ -12,6 +12,7 @@ from pgsluice.errors import Location
 from pgsluice.pipeline import checksum
 from pgsluice.pipeline.checksum import SUM_NAME, SumFile
 from pgsluice.pipeline.finding import Finding, FindingCode, TargetFiles, migration_name, quoted
+from pgsluice.pipeline.history import suggest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -105,14 +106,14 @@ def _added(files: TargetFiles, name: str, *, last: str, line: int) -> Finding:
             FindingCode.OUT_OF_ORDER,
             f"{path} was added before {last}, which is already recorded",
             Location(files.path(SUM_NAME), line),
-            f"rm {quoted(path)} && {files.build} {migration_name(name)}",
+            f"rm {quoted(path)} && {files.build} {suggest_name(migration_name(name))}",
             (f"{SUM_NAME} line {line} records {last}: a database that ran it would run this file late",),
         )
     return Finding(
         FindingCode.ADDED,
         f"{path} is not recorded in {SUM_NAME}",
         Location(path),
-        f"pgsluice new {migration_name(name)}",
+        f"pgsluice new {suggest_name(migration_name(name))}",
         (f"migrations are generated: move its SQL into {files.template_of(name)}, then remove the file",),
     )
 
