@@ -57,8 +57,8 @@ class SeedResult:
 def seed_rows(conn: psycopg.Connection[Any], tables: Iterable[Table]) -> SeedResult:
     """Make at least one row in each table where one can be made, and in the tables that it refers to.
 
-    The same tables get the same rows. Triggers and rules fire; where a trigger refuses the row, it is stored
-    without triggers. Joins a transaction if one is open, and leaves its constraints immediate.
+    The same tables get the same rows. Triggers and rules fire; where one refuses the row or takes it away,
+    the row is stored without them. Joins a transaction if one is open, and leaves its constraints immediate.
     """
     seeder = _Seeder(conn)
     wanted = tuple(dict.fromkeys(tables))

@@ -29,6 +29,9 @@ where c.relkind in ('r', 'm') and c.relispopulated and c.relpersistence <> 't'
   and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'
 order by n.nspname, c.relname
 """
+ROWS: Final = """
+select (pgsluice_row.*)::text from only {} as pgsluice_row order by (pgsluice_row.*)::text collate "C"
+"""
 SEQUENCES: Final = """
 select n.nspname, c.relname
 from pg_catalog.pg_class as c
@@ -224,8 +227,7 @@ def _read_state(conn: Connection[Any], snapshot: Callable[[Connection[Any]], obj
 
 
 def _read_rows(conn: Connection[Any], table: tuple[str, str]) -> tuple[str, ...]:
-    query = sql.SQL('select (pgsluice_row.*)::text from only {} as pgsluice_row order by 1 collate "C"')
-    return tuple(row[0] for row in conn.execute(query.format(sql.Identifier(*table))))
+    return tuple(row[0] for row in conn.execute(sql.SQL(ROWS).format(sql.Identifier(*table))))
 
 
 def _read_sequence(conn: Connection[Any], name: tuple[str, str]) -> tuple[object, ...]:
@@ -246,7 +248,7 @@ def _check(conn: Connection[Any], fixture: Fixture, query: Query) -> None:
             location=fixture.location(query.line),
             details=(*shown_sql(query.sql, int(position) if position else None), *server_lines(exc)),
         ) from exc
-    if rows == [(True,)]:
+    if len(rows) == 1 and len(rows[0]) == 1 and rows[0][0] is True:
         return
     got = f"{len(rows)} rows" if len(rows) != 1 else str(rows[0][0] if len(rows[0]) == 1 else rows[0])
     raise FindingError(
