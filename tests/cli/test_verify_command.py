@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -99,3 +100,16 @@ def test_nothing_heavy_is_imported(built: Path) -> None:
     command = [sys.executable, "-c", PROBE]
     done = subprocess.run(command, cwd=built, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "app: as built\n0 []\n"
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped(built: Path) -> None:
+    (built / "migrations/app" / os.fsdecode(b"0002_\xff\xc3\xa9.sql")).write_text("")
+    command = [sys.executable, "-m", "pgsluice", "verify"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        command, cwd=built, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "error: migrations/app/0002_\\udcff\\xe9.sql is not recorded in atlas.sum\n"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -95,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the only place where an error becomes text and exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     as_json = "--json" in given
+    _print_anything()
     try:
         code = _run(given)
         sys.stdout.flush()
@@ -133,6 +135,13 @@ def _usage_error(exc: Any) -> InputError:
     ctx = getattr(exc, "ctx", None)
     command = "pgsluice" if ctx is None else ctx.command_path
     return InputError(text[:1].lower() + text[1:], hint=f"{command} --help")
+
+
+def _print_anything() -> None:
+    """Escape what the terminal's encoding lacks, such as a file name that is no text, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _report_bug(exc: Exception) -> int:
