@@ -32,7 +32,7 @@ NEEDS_EMAIL = Plan(
 )
 LOSES_MAIL = Plan(
     statements=(Statement("alter table app.users drop column mail", "column app.users.mail", Phase.RETIRE),),
-    losses=(Loss("column app.users.mail", "alter table app.users drop column mail"),),
+    losses=(Loss("column app.users.mail and its values", "alter table app.users drop column mail"),),
 )
 FILLED = '{{ sql.backfill(table="app.users", set="email = \'\'", where="email is null") }}'
 
@@ -438,7 +438,7 @@ def test_a_refused_column_beside_a_dropped_one_may_be_a_rename(folder: RenderFol
         "app.users.email text",
         "column app.users.mail goes away: if it was renamed, write -- pgsluice: renamed from mail beside the"
         " new one",
-        "column app.users.mail",
+        "column app.users.mail and its values",
         "  alter table app.users drop column mail",
     )
 
@@ -448,11 +448,11 @@ def test_a_loss_of_data_is_refused_with_its_sql(folder: RenderFolder) -> None:
         folder.render(HEAD, LOSES_MAIL)
     assert str(caught.value) == (
         "this change loses data\n"
-        "  column app.users.mail\n"
+        "  column app.users.mail and its values\n"
         "    alter table app.users drop column mail\n"
         "hint: --allow-destructive, or say in templates/app/add_email.sql.j2 that it is meant:\n"
         "{% block preflight %}\n"
-        '{{ sql.accept_loss("column app.users.mail") }}\n'
+        '{{ sql.accept_loss("column app.users.mail and its values") }}\n'
         "{{ super() }}\n"
         "{% endblock %}"
     )
@@ -462,6 +462,22 @@ def test_a_loss_of_data_is_accepted_by_flag_or_by_template(folder: RenderFolder)
     folder.render(plan=LOSES_MAIL, allow_destructive=True)
     rendered = folder.block("preflight", '{{ sql.accept_loss("column app.users.mail") }}', LOSES_MAIL)
     assert "-- This loss of data is meant: column app.users.mail\n" in rendered.text
+
+
+def test_what_looks_like_a_rename_needs_the_templates_word(folder: RenderFolder) -> None:
+    rename = ("app.users.email", "-- pgsluice: renamed from mail")
+    plan = Plan(losses=(Loss("column app.users.mail", "alter table app.users drop column mail", rename),))
+    with pytest.raises(RefusedError) as caught:
+        folder.render(HEAD, plan, allow_destructive=True)
+    assert str(caught.value).split("\n")[:5] == [
+        "this change loses data",
+        "  column app.users.mail",
+        "    alter table app.users drop column mail",
+        "    it looks renamed to app.users.email: to keep the data, write -- pgsluice: renamed from mail"
+        " beside it",
+        "hint: say in templates/app/add_email.sql.j2 that it is meant:",
+    ]
+    folder.block("preflight", '{{ sql.accept_loss("column app.users.mail") }}', plan)
 
 
 def test_accepting_a_loss_that_does_not_happen_is_refused(folder: RenderFolder) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.statement import Backfill, Loss, Plan
 
+SQL_LINES: Final = 10
 HEAD: Final = '{% extends "migration.sql.j2" %}\n'
 IMPORT: Final = '{% import "macros.sql.j2" as sql %}\n'
 SAMPLES: Final = (
@@ -131,10 +132,10 @@ def _renames(columns: Sequence[Backfill], plan: Plan) -> list[str]:
     for schema, table in dict.fromkeys((column.schema, column.table) for column in columns):
         for start in dict.fromkeys(f"column {name}." for name in spellings(schema, table)):
             lines += [
-                f"{loss.what} goes away: if it was renamed, write -- pgsluice: renamed from "
-                f"{loss.what.removeprefix(start)} beside the new one"
+                f"{_plain(loss.what)} goes away: if it was renamed, write -- pgsluice: renamed from "
+                f"{_plain(loss.what).removeprefix(start)} beside the new one"
                 for loss in plan.losses
-                if loss.what.startswith(start)
+                if loss.rename is None and loss.what.startswith(start)
             ]
     return lines
 
@@ -152,10 +153,12 @@ def _backfill_hint(columns: Sequence[Backfill], words: TemplateWords) -> str:
 
 
 def _loss_hint(losses: Sequence[Loss], words: TemplateWords, *, first: bool) -> str:
+    """How to agree to the losses; what looks like a rename needs the template's word."""
     calls = [f"{{{{ sql.accept_loss({_jinja(loss.what)}) }}}}" for loss in losses]
     block = "\n".join(("{% block preflight %}", *calls, "{{ super() }}", "{% endblock %}"))
     head = _head(words) if first else ""
-    return f"--allow-destructive, or say in {words.path} that it is meant:\n{head}{block}"
+    flag = "" if any(loss.rename for loss in losses) else "--allow-destructive, or "
+    return f"{flag}say in {words.path} that it is meant:\n{head}{block}"
 
 
 def _head(words: TemplateWords) -> str:
@@ -167,11 +170,11 @@ def _head(words: TemplateWords) -> str:
 
 
 def _loss_lines(loss: Loss) -> tuple[str, ...]:
-    likely = ()
+    lines = [loss.what, *(f"  {line}" for line in loss.sql.splitlines()[:SQL_LINES])]
     if loss.rename is not None:
         new, directive = loss.rename
-        likely = (f"  it looks renamed to {new}: to keep the data, write {directive} beside it",)
-    return (loss.what, *(f"  {line}" for line in loss.sql.splitlines()[:10]), *likely)
+        lines.append(f"  it looks renamed to {new}: to keep the data, write {directive} beside it")
+    return tuple(lines)
 
 
 def _sample(type_name: str) -> str:
@@ -190,4 +193,5 @@ def _jinja(text: str) -> str:
 
 
 def _plain(what: str) -> str:
-    return " ".join(what.split())
+    """A loss by its object alone, which is enough for the template to name it."""
+    return re.sub(r" and its (values|rows)$", "", " ".join(what.split()))

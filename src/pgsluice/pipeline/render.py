@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -146,13 +147,13 @@ def _path(template: Path | None, *, target: Target, loader: TemplateLoader) -> s
 
 def _refuse_dropped(plan: Plan, pieces: Sequence[Piece], *, chain: Chain, loader: TemplateLoader) -> None:
     """Every generated statement is printed exactly once, whatever a template overrides."""
-    printed = [piece.generated for piece in pieces if piece.generated is not None]
+    printed = Counter(piece.generated for piece in pieces if piece.generated is not None)
     for phase in PHASE_ORDER:
         own = [index for index, statement in enumerate(plan.statements) if statement.phase is phase]
         dropped = [index for index in own if index not in printed]
-        if not dropped and all(printed.count(index) == 1 for index in own):
+        if not dropped and all(printed[index] == 1 for index in own):
             continue
-        wrong = dropped or [index for index in own if printed.count(index) > 1]
+        wrong = dropped or [index for index in own if printed[index] > 1]
         count = f"{len(wrong)} generated statement{'' if len(wrong) == 1 else 's'}"
         raise InputError(
             f"block {phase} drops {count}" if dropped else f"block {phase} prints {count} more than once",
