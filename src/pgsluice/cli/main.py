@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[Mapping[str, str]] = {
     "init": "pgsluice.cli.init",
+    "demo": "pgsluice.cli.demo",
+    "build": "pgsluice.cli.build",
+    "diff": "pgsluice.cli.diff",
+    "check": "pgsluice.cli.check",
     "new": "pgsluice.cli.new",
     "release": "pgsluice.cli.release",
     "verify": "pgsluice.cli.verify",

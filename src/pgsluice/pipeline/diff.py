@@ -57,7 +57,8 @@ def find_plan(before: Snapshot, after: Snapshot, measure: Measure, *, hints: Seq
     raise RefusedError(
         f"{len(left)} difference(s) cannot be migrated yet",
         details=tuple(str(difference) for difference in left[:20]),
-        hint="write their statements in a block of the migration's template; docs/reference/coverage.md lists the kinds",
+        hint="write their statements in block prepare of the migration's template: the plan starts from what they leave; "
+        "docs/reference/coverage.md lists the kinds",
     )
 
 
@@ -89,7 +90,7 @@ def _measured(statements: Sequence[Statement], measure: Measure) -> Snapshot:
         raise RefusedError(
             f"cannot migrate: {exc.statement.claim} is not accepted by the server",
             details=tuple(details),
-            hint="split the change over two migrations, or write the statement in a block of the migration's template",
+            hint="write this change in block prepare of the migration's template: the plan starts from what it leaves",
         ) from exc.error
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pgsluice.config import Target
 
-__all__ = ["Rendered", "RenderedStatement", "render_migration"]
+__all__ = ["Rendered", "RenderedStatement", "render_migration", "written_statements"]
 
 OUTSIDE_TRANSACTION: Final = "-- atlas:txmode none"
 SUFFIX: Final = ".sql.j2"
@@ -58,26 +58,8 @@ def render_migration(
         InputError: The template is wrong; the message names file and line.
         RefusedError: A new column has no backfill, or data would be lost.
     """
-    own = template if template is not None and template.is_file() else None
-    loader = TemplateLoader(root=root, own=own, target_dir=target.templates_dir)
-    environment = TemplateEnvironment(loader, lock_order=target.lock_order)
-    name = loader.shown(own) if own else SKELETON
-    chain = _checked(environment, loader, name)
-    environment.globals["transactional"] = chain.transactional
-    context = _context(plan, target=target, template=own)
-    try:
-        raw = environment.get_template(name).render(context)
-    except TEMPLATE_FAULTS as exc:
-        raise template_error(exc, loader) from exc
-    pieces, words = read_marks(raw)
-    _refuse_dropped(plan, pieces, chain=chain, loader=loader)
-    text, statements = assemble(
-        pieces,
-        plan,
-        loader=loader,
-        header=_header(plan, target=target, loader=loader, transactional=chain.transactional),
-        transactional=chain.transactional,
-    )
+    loader = _loader(template, target=target, root=root)
+    text, statements, words, transactional = _printed(plan, loader, target=target)
     path = _path(template, target=target, loader=loader)
     said = _words(statements, words, path=path, loader=loader)
     refuse_unsaid(plan, said, allow_destructive=allow_destructive)
@@ -86,9 +68,48 @@ def render_migration(
         statements=statements,
         name=f"{target.name}/{_stem(template) or 'migration'}",
         template=path,
-        transactional=chain.transactional,
+        transactional=transactional,
         sources=loader.sources(),
     )
+
+
+def written_statements(
+    template: Path | None, *, target: Target, root: Path, block: str
+) -> tuple[RenderedStatement, ...]:
+    """The hand-written statements of one block, as they are before any plan is known.
+
+    Raises:
+        InputError: The template is wrong; the message names file and line.
+    """
+    if template is None or not template.is_file():
+        return ()
+    _, statements, _, _ = _printed(Plan(), _loader(template, target=target, root=root), target=target)
+    return tuple(one for one in statements if one.block == block and one.template is not None)
+
+
+def _loader(template: Path | None, *, target: Target, root: Path) -> TemplateLoader:
+    own = template if template is not None and template.is_file() else None
+    return TemplateLoader(root=root, own=own, target_dir=target.templates_dir)
+
+
+def _printed(
+    plan: Plan, loader: TemplateLoader, *, target: Target
+) -> tuple[str, tuple[RenderedStatement, ...], tuple[Word, ...], bool]:
+    """Text, statements, the template's words about data, and whether it runs in a transaction."""
+    own = loader.own
+    environment = TemplateEnvironment(loader, lock_order=target.lock_order)
+    name = loader.shown(own) if own else SKELETON
+    chain = _checked(environment, loader, name)
+    environment.globals["transactional"] = chain.transactional
+    try:
+        raw = environment.get_template(name).render(_context(plan, target=target, template=own))
+    except TEMPLATE_FAULTS as exc:
+        raise template_error(exc, loader) from exc
+    pieces, words = read_marks(raw)
+    _refuse_dropped(plan, pieces, chain=chain, loader=loader)
+    header = _header(plan, target=target, loader=loader, transactional=chain.transactional)
+    text, statements = assemble(pieces, plan, loader=loader, header=header, transactional=chain.transactional)
+    return text, statements, tuple(words), chain.transactional
 
 
 def _checked(environment: TemplateEnvironment, loader: TemplateLoader, name: str) -> Chain:

@@ -1,0 +1,63 @@
+"""`pgsluice build`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgsluice.cli.output import JsonOption, TargetOption, emit, load, progress
+from pgsluice.errors import InputError
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+EXAMPLES = """\b
+Examples:
+  pgsluice build add_email             start the migration add_email, or build it again while it is open
+  pgsluice build                       build the open migration again after another edit
+  pgsluice build drop_age --allow-destructive
+
+\b
+Exit codes:
+  0 written, or nothing to do     1 the proof failed
+  2 wrong input                   3 no dev server
+  4 refused: data would be lost, a backfill is missing, or the history was changed"""
+
+
+@app.command(epilog=EXAMPLES)
+def build(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="What the migration does: a-z, 0-9 and _.", show_default=False),
+    ] = None,
+    target: TargetOption = None,
+    allow_destructive: Annotated[
+        bool, typer.Option("--allow-destructive", help="Agree to every loss of data that is named.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn the schema's edits into a migration that was proved on a real PostgreSQL.
+
+    Compares what the migrations lead to with what the schema files say, renders the difference through the
+    migration's template, runs it on scratch databases without and with rows, and writes the migration,
+    atlas.sum and pgsluice.lock together, or nothing.
+    """
+    from pgsluice.cli.report import build_json, build_text
+    from pgsluice.pipeline.build import build_target
+
+    project = load(ctx)
+    if target is None and name is None and len(project.targets) > 1:
+        targets = project.targets
+    else:
+        targets = (project.target(target),)
+    if not targets:
+        raise InputError("the project has no target", hint="pgsluice init")
+    results = []
+    for one in targets:
+        with progress() as shown:
+            results.append(
+                build_target(project, one, name=name, allow_destructive=allow_destructive, progress=shown)
+            )
+    value = build_json(results[0]) if len(results) == 1 else {"targets": [build_json(one) for one in results]}
+    emit(value, "\n".join(build_text(one) for one in results), as_json=as_json)

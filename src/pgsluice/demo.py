@@ -1,0 +1,125 @@
+"""The demo: a schema, an edit, the migration that it becomes, applied to rows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pgsluice.config import load_project
+from pgsluice.pipeline.build import build_target
+from pgsluice.pipeline.devdb import open_dev
+from pgsluice.pipeline.history import read_history
+from pgsluice.pipeline.proof import connected
+from pgsluice.pipeline.replay import replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG: Final = """\
+postgres = ["15", "18"]
+
+[targets.shop]
+manages = ["shop"]
+versioning = "sequence"
+"""
+SCHEMA: Final = "create schema shop;\n"
+CUSTOMERS: Final = """\
+create table shop.customers (
+  customer_id bigint generated always as identity primary key,
+  name text not null
+);
+"""
+ORDERS: Final = """\
+create table shop.orders (
+  order_id bigint generated always as identity primary key,
+  customer_id bigint not null references shop.customers,
+  total numeric(12, 2) not null
+);
+"""
+BALANCES: Final = """\
+create view shop.balances as
+select c.name, sum(o.total) as total
+from shop.customers as c
+join shop.orders as o using (customer_id)
+group by c.name;
+"""
+ROWS: Final = (
+    "insert into shop.customers (name) values ('Ada'), ('Grace')",
+    "insert into shop.orders (customer_id, total) values (1, 40), (1, 2), (2, 7)",
+)
+EDITED_CUSTOMERS: Final = """\
+create table shop.customers (
+  customer_id bigint generated always as identity primary key,
+  name text not null,
+  email text not null
+);
+"""
+TEMPLATE: Final = """\
+{% extends "migration.sql.j2" %}
+{% import "macros.sql.j2" as sql %}
+
+{% block backfill %}
+{{ sql.backfill(table="shop.customers", set="email = lower(name) || '@example.com'", where="email is null") }}
+{% endblock %}
+"""
+AFTER: Final = "select name, email from shop.customers order by name"
+
+
+def run_demo(folder: Path, *, shown: Callable[[str], None], progress: Callable[[str], None]) -> None:
+    """Write a project into `folder` and take it through two migrations, telling what happens."""
+    _write(
+        folder,
+        {
+            "pgsluice.toml": CONFIG,
+            "schema/shop/schema.sql": SCHEMA,
+            "schema/shop/tables/customers.sql": CUSTOMERS,
+            "schema/shop/tables/orders.sql": ORDERS,
+            "schema/shop/views/balances.sql": BALANCES,
+        },
+    )
+    shown(f"A project in {folder}: schema/shop holds what the database is, one object a file.\n\n{CUSTOMERS}")
+    project = load_project(folder)
+    target = project.target("shop")
+    first = build_target(project, target, name="first", progress=progress)
+    shown(f"$ pgsluice build first\nwrote {first.migration}, proved on {first.server}\n")
+    _write(
+        folder,
+        {"schema/shop/tables/customers.sql": EDITED_CUSTOMERS, "templates/shop/add_email.sql.j2": TEMPLATE},
+    )
+    shown("Then an edit, customers get an email that may not be null:\n")
+    shown(EDITED_CUSTOMERS)
+    shown("Rows that exist need one too. No diff can know it, so a template says it:\n")
+    shown(TEMPLATE)
+    second = build_target(project, target, name="add_email", progress=progress)
+    assert second.migration is not None
+    text = (folder / second.migration).read_text(encoding="utf-8")
+    shown(
+        f"$ pgsluice build add_email\nwrote {second.migration}, proved on {second.server}, and again with rows\n"
+    )
+    shown("\n".join(f"  {line}" if line else "" for line in text.splitlines()) + "\n")
+    history = read_history(target.migrations_dir)
+    progress("applying both migrations to a scratch database")
+    with (
+        open_dev(project.dev, root=project.root, progress=progress) as server,
+        server.clone(None) as conninfo,
+    ):
+        replay(conninfo, history[:1], root=project.root)
+        with connected(conninfo) as conn:
+            for statement in ROWS:
+                conn.execute(statement.encode())
+        replay(conninfo, history[1:], root=project.root)
+        with connected(conninfo) as conn:
+            rows = conn.execute(AFTER.encode()).fetchall()
+    shown("Applied to a database with rows in it:\n")
+    shown("\n".join(f"  {name}  {email}" for name, email in rows) + "\n")
+    shown(
+        f"atlas.sum and pgsluice.lock record it; CI checks them without a database:\n$ cd {shlex.quote(str(folder))} && pgsluice verify"
+    )
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,195 @@
+"""From two states to a migration that was run: plan, render, and every proof that can be made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgsluice.errors import FindingError, InputError
+from pgsluice.pipeline.devdb import bootstrap
+from pgsluice.pipeline.diff import find_plan
+from pgsluice.pipeline.fixtures import read_fixtures, split_history
+from pgsluice.pipeline.history import Migration, read_history
+from pgsluice.pipeline.lockfile import TEMPLATE_SUFFIX
+from pgsluice.pipeline.proof import connected, run_rendered, validate_functions
+from pgsluice.pipeline.render import Rendered, render_migration, written_statements
+from pgsluice.pipeline.replay import replay
+from pgsluice.pipeline.seed import seed_rows
+from pgsluice.pipeline.snapshot import compare
+from pgsluice.pipeline.statement import Phase, Plan, Statement
+from pgsluice.pipeline.states import States, read_states, search_path, snapshot_of
+from pgsluice.pipeline.upgrade import MigrationText, run_fixture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pgsluice.config import Project, Target
+    from pgsluice.pipeline.build import Task
+    from pgsluice.pipeline.devdb import DevServer
+    from pgsluice.pipeline.fixtures import Fixture
+    from pgsluice.pipeline.snapshot import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A proved migration; `rendered` is None where nothing differs and no template has anything to add."""
+
+    plan: Plan
+    rendered: Rendered | None
+    schema_digest: str
+    rows_in: tuple[str, ...] = ()
+    no_rows_in: tuple[str, ...] = ()
+
+
+def make(
+    project: Project,
+    target: Target,
+    task: Task,
+    *,
+    server: DevServer,
+    allow_destructive: bool,
+    progress: Callable[[str], None],
+) -> Made:
+    """Plan, render and prove one migration; nothing is written.
+
+    Raises:
+        InputError: Something given cannot be used, or a change has no name to be built under.
+        RefusedError: Data would be lost, a backfill is missing, or a difference cannot be migrated.
+        FindingError: The proof failed.
+    """
+    states = read_states(server, target, task.base, root=project.root, progress=progress)
+    template = target.templates_dir / f"{task.name}{TEMPLATE_SUFFIX}" if task.name else None
+    progress("planning and measuring")
+    plan = _plan(states, project, target, template)
+    if not plan.statements and not (template is not None and template.is_file()):
+        return Made(plan, None, states.source.digest)
+    if task.name is None:
+        option = f" --target {target.name}" if len(project.targets) > 1 else ""
+        raise InputError(
+            f"the schema of target {target.name} changed, and no migration is open",
+            details=tuple(statement.claim for statement in plan.statements[:10]),
+            hint=f"give it a name: pgsluice build NAME{option}",
+        )
+    rendered = render_migration(
+        plan, template=template, target=target, root=project.root, allow_destructive=allow_destructive
+    )
+    progress("proving the migration")
+    _prove(states, rendered, rows=())
+    rows, skipped = _prove_on_rows(states, plan, rendered)
+    run_fixtures(project, target, task, states=states, rendered=rendered)
+    return Made(plan, rendered, states.source.digest, rows, skipped)
+
+
+def plan_of(
+    project: Project, target: Target, *, server: DevServer, progress: Callable[[str], None]
+) -> Plan:
+    """The measured plan from the whole history to the schema, without rendering it."""
+    history = read_history(target.migrations_dir)
+    states = read_states(server, target, history, root=project.root, progress=progress)
+    progress("planning and measuring")
+    return _plan(states, project, target, None)
+
+
+def _plan(states: States, project: Project, target: Target, template: Path | None) -> Plan:
+    """Plan from where the template's own statements in block prepare lead."""
+    own = tuple(
+        Statement(statement.sql, "template", Phase.PREPARE)
+        for statement in written_statements(template, target=target, root=project.root, block="prepare")
+    )
+    before = states.measure(own) if own else states.before
+    return find_plan(
+        before,
+        states.after,
+        lambda statements: states.measure((*own, *statements)),
+        hints=states.source.renames,
+    )
+
+
+def _prove(
+    states: States, rendered: Rendered, *, rows: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    with states.clone_of_base() as conninfo:
+        seeded: tuple[str, ...] = ()
+        skipped: tuple[str, ...] = ()
+        if rows:
+            with connected(conninfo) as conn:
+                result = seed_rows(conn, rows)
+            seeded = tuple(f"{schema}.{table}" for schema, table in result.seeded)
+            skipped = tuple(f"{one.schema}.{one.table}: {one.reason}" for one in result.skipped)
+        run_rendered(conninfo, rendered)
+        with connected(conninfo) as conn:
+            refuse_differences(compare(states.after, snapshot_of(conn, states.target)), rendered)
+            validate_functions(conn, states.target.manages, search_path=search_path(states.target))
+    return seeded, skipped
+
+
+def _prove_on_rows(states: States, plan: Plan, rendered: Rendered) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Again with a row in each table that the migration touches."""
+    if not plan.touched:
+        return (), ()
+    return _prove(states, rendered, rows=plan.touched)
+
+
+def refuse_differences(differences: Sequence[Difference], rendered: Rendered) -> None:
+    """Raise when the migration does not lead to the schema.
+
+    Raises:
+        FindingError: It names each object, facet and both values.
+    """
+    if not differences:
+        return
+    raise FindingError(
+        f"proof of {rendered.name} failed: the migrated catalog is not the schema's",
+        details=tuple(str(difference) for difference in differences[:20]),
+        hint=f"the template changes what the schema does not say; look at {rendered.template}, "
+        "or write what is missing in its block install",
+    )
+
+
+def run_fixtures(project: Project, target: Target, task: Task, *, states: States, rendered: Rendered) -> int:
+    """Run the upgrade fixtures that reach the new migration; returns how many ran.
+
+    Raises:
+        FindingError: A fixture did not go as it says.
+    """
+    folder = project.root / "tests" / "upgrades" / target.name
+    if not folder.is_dir():
+        return 0
+    new = Migration("9" * 14, task.name or "", target.migrations_dir / rendered.name)
+    texts = {migration.filename: migration.path.read_text(encoding="utf-8") for migration in task.base}
+    texts[new.filename] = rendered.text
+    ran = 0
+    for fixture in read_fixtures(folder, root=project.root):
+        if fixture.through is not None and any(
+            fixture.through in (one.version, one.name, one.path.stem) for one in task.base
+        ):
+            continue
+        before, through = split_history(fixture, (*task.base, new))
+        chosen = [MigrationText(one.filename, texts[one.filename]) for one in through]
+        run_one_fixture(project, target, fixture=fixture, before=before, texts=chosen, server=states.server)
+        ran += 1
+    return ran
+
+
+def run_one_fixture(
+    project: Project,
+    target: Target,
+    *,
+    fixture: Fixture,
+    before: Sequence[Migration],
+    texts: Sequence[MigrationText],
+    server: DevServer,
+) -> None:
+    """Run a fixture on a scratch database at its from-version.
+
+    Raises:
+        FindingError: It did not go as it says.
+    """
+    with server.clone(bootstrap(server, target.requires, root=project.root)) as conninfo:
+        replay(conninfo, before, root=project.root)
+        result = run_fixture(
+            conninfo, fixture, texts, snapshot=lambda conn: snapshot_of(conn, target).digest()
+        )
+        if result.problem is not None:
+            raise result.problem

@@ -1,0 +1,83 @@
+"""Run migrations one after the other on a scratch database, each as `psql` would."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+
+from pgsluice.errors import InputError, Location
+from pgsluice.pipeline.history import is_transactional
+from pgsluice.pipeline.proof import connected, server_lines
+from pgsluice.pipeline.sources.facts import find_facts
+from pgsluice.pipeline.sources.load import create_roles
+from pgsluice.pipeline.sources.model import SourceFile
+from pgsluice.pipeline.sources.parse import parse_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from psycopg import Connection
+
+    from pgsluice.pipeline.history import Migration
+
+FRESH_SESSION: Final = "discard all"
+
+
+def history_digest(history: Sequence[Migration]) -> str:
+    """A digest of the names and bytes of a history."""
+    running = hashlib.sha256()
+    for migration in history:
+        content = migration.path.read_bytes()
+        running.update(f"{migration.filename}\0{len(content)}\0".encode())
+        running.update(content)
+    return running.hexdigest()
+
+
+def replay(conninfo: str, history: Iterable[Migration], *, root: Path) -> None:
+    """Run every migration; roles that one names and the server lacks are made first, without login.
+
+    Raises:
+        InputError: A file is not valid UTF-8, or the server refuses a statement; with file and line.
+    """
+    with connected(conninfo) as conn:
+        for migration in history:
+            file = _read(migration, root)
+            roles = {role for parsed in parse_file(file) for role in find_facts(parsed).roles}
+            create_roles(conn, sorted(roles))
+            _run(conn, file)
+            conn.execute(FRESH_SESSION)
+
+
+def _read(migration: Migration, root: Path) -> SourceFile:
+    name = (
+        migration.path.relative_to(root).as_posix()
+        if migration.path.is_relative_to(root)
+        else migration.filename
+    )
+    try:
+        return SourceFile(name, migration.path.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError as exc:
+        raise InputError("the migration is not valid UTF-8", location=Location(name)) from exc
+
+
+def _run(conn: Connection[Any], file: SourceFile) -> None:
+    try:
+        if is_transactional(file.text):
+            with conn.transaction():
+                conn.execute(file.text.encode(), prepare=False)
+            return
+        for parsed in parse_file(file):
+            conn.execute(file.text[parsed.start : parsed.end].encode(), prepare=False)
+    except psycopg.Error as exc:
+        position = exc.diag.statement_position
+        whole = is_transactional(file.text) and position is not None
+        location = file.location(int(position) - 1) if whole and position else Location(file.name)
+        raise InputError(
+            "the migrations of this folder do not run from the start",
+            location=location,
+            details=server_lines(exc),
+            hint="git log -- " + file.name,
+        ) from exc

@@ -1,0 +1,157 @@
+"""Both states of a target as databases on the dev server: what the history gives, what the schema says."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+
+from pgsluice.errors import InputError
+from pgsluice.pipeline.devdb import bootstrap
+from pgsluice.pipeline.diff import StatementError
+from pgsluice.pipeline.proof import connected, validate_functions
+from pgsluice.pipeline.replay import history_digest, replay
+from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
+from pgsluice.pipeline.sources import SchemaSource, load_schema, read_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from psycopg import Connection
+
+    from pgsluice.config import Target
+    from pgsluice.pipeline.devdb import DevServer
+    from pgsluice.pipeline.history import Migration
+    from pgsluice.pipeline.statement import Statement
+
+AS_A_MIGRATION: Final = "set local search_path = ''; set local check_function_bodies = off"
+OUTSIDERS: Final = """
+select pg_catalog.pg_describe_object(d.classid, d.objid, 0)
+from pg_catalog.pg_depend as d
+join pg_catalog.pg_namespace as n on n.oid = d.refobjid
+where d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+  and d.deptype = 'n' and d.objid >= 16384
+  and n.nspname <> 'pg_toast' and n.nspname !~ '^pg_temp' and not n.nspname = any(%(manages)s)
+order by 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The templates of both states, with their catalogs.
+
+    `base` holds the bootstrap and the history, `source` is the schema as it was read.
+    """
+
+    server: DevServer
+    target: Target
+    base: str
+    goal: str
+    source: SchemaSource
+    before: Snapshot
+    after: Snapshot
+
+    @contextmanager
+    def clone_of_base(self) -> Iterator[str]:
+        """A scratch database that stands where the history ends, as a connection string."""
+        with self.server.clone(self.base) as conninfo:
+            yield conninfo
+
+    def measure(self, statements: Sequence[Statement]) -> Snapshot:
+        """The catalog that statements leave on a clone of *from*.
+
+        Raises:
+            StatementError: The server refuses one of them.
+        """
+        with self.clone_of_base() as conninfo, connected(conninfo) as conn:
+            with conn.transaction():
+                conn.execute(AS_A_MIGRATION)
+                for statement in statements:
+                    try:
+                        conn.execute(statement.sql.encode(), prepare=False)
+                    except psycopg.Error as exc:
+                        raise StatementError(statement, exc) from exc
+            return snapshot_of(conn, self.target)
+
+
+def snapshot_of(conn: Connection[Any], target: Target) -> Snapshot:
+    """The catalog of what a target manages."""
+    return read_snapshot(conn, manages=target.manages, ignore=target.ignore)
+
+
+def search_path(target: Target) -> str:
+    """The schema for names without one: the target's first, `public` for a target that manages all."""
+    return "public" if target.manages[0] == "*" else target.manages[0]
+
+
+def read_states(
+    server: DevServer,
+    target: Target,
+    history: Sequence[Migration],
+    *,
+    root: Path,
+    progress: Callable[[str], None],
+) -> States:
+    """Bring both states up, from the cache where it has them, and read their catalogs side by side.
+
+    Raises:
+        InputError: The schema or a migration cannot be loaded, or the schema makes objects elsewhere.
+        FindingError: A function of the schema is invalid.
+    """
+    source = read_schema(target.schema_dir, root=root)
+    progress("loading what the target requires")
+    start = bootstrap(server, target.requires, root=root)
+    progress("replaying the migrations and loading the schema")
+    with ThreadPoolExecutor(2) as pool:
+        base = pool.submit(_base, server, target, history, start, root)
+        goal = pool.submit(_goal, server, target, source, start)
+        (base_name, before), (goal_name, after) = base.result(), goal.result()
+    return States(server, target, base_name, goal_name, source, before, after)
+
+
+def _base(
+    server: DevServer, target: Target, history: Sequence[Migration], start: str, root: Path
+) -> tuple[str, Snapshot]:
+    name = start
+    if history:
+        digest = f"history {history_digest(history)}"
+        name = server.template(
+            digest, parent=start, fill=lambda conninfo: replay(conninfo, history, root=root)
+        )
+    return name, _read(server, name, target)
+
+
+def _goal(server: DevServer, target: Target, source: SchemaSource, start: str) -> tuple[str, Snapshot]:
+    digest = f"schema {source.digest} {search_path(target)} {','.join(target.manages)}"
+    name = server.template(digest, parent=start, fill=lambda conninfo: _load(conninfo, target, source))
+    return name, _read(server, name, target)
+
+
+def _read(server: DevServer, template: str, target: Target) -> Snapshot:
+    with server.clone(template) as conninfo, connected(conninfo) as conn:
+        return snapshot_of(conn, target)
+
+
+def _load(conninfo: str, target: Target, source: SchemaSource) -> None:
+    with connected(conninfo) as conn:
+        known = _outsiders(conn, target)
+        load_schema(conn, source, search_path=search_path(target))
+        strangers = sorted(_outsiders(conn, target) - known)
+        if strangers:
+            raise InputError(
+                f"the schema makes {len(strangers)} object(s) outside of what target {target.name} manages: "
+                + ", ".join(target.manages),
+                details=tuple(strangers[:20]),
+                hint=f"add their schemas to manages of target {target.name}, or move them",
+            )
+        validate_functions(conn, target.manages, search_path=search_path(target))
+
+
+def _outsiders(conn: Connection[Any], target: Target) -> set[str]:
+    if "*" in target.manages:
+        return set()
+    return {str(row[0]) for row in conn.execute(OUTSIDERS, {"manages": list(target.manages)})}
