@@ -29,10 +29,11 @@ _UNDEFINED: Final = {
 }
 _NOT_OFFERED: Final = frozenset(("0A000", "58P01"))
 _NO_RIGHTS: Final = "42501"
+_RESERVED_NAME: Final = "42939"
 # Classes of errors that are the server's state and not the schema's fault.
 _SERVER_STATE: Final = frozenset(("08", "53", "57", "58", "XX"))
 _OTHER_SERVER: Final = (
-    'a dev server that has it, for example: dev = "local:/usr/lib/postgresql/17/bin", '
+    'set dev to a server that has it, such as dev = "local:/usr/lib/postgresql/17/bin", '
     'or dev = "postgresql://..."'
 )
 _DOTTED: Final = re.compile(r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)(?:\.(?:"(?:[^"]|"")+"|[^\W\d][\w$]*))*')
@@ -72,6 +73,24 @@ def load_error(
             error, source, entries=entries, statement=statement, position=position, location=location
         )
     return InputError(message, location=location, details=details, hint=_server_hint(error))
+
+
+def role_error(source: SchemaSource, error: psycopg.Error, *, role: str, command: str) -> PipelineError:
+    """The error for a role that a schema names and that cannot be made on the dev server.
+
+    Args:
+        source: The schema.
+        error: What the server said.
+        role: The role's name.
+        command: The statement that it refused.
+    """
+    entries = read_entries(source.files.values())
+    location = next((entry.location for entry in entries if role in entry.facts.roles), None)
+    message = f'role "{role}" cannot be created on the dev server'
+    details = (error.diag.message_primary or str(error).strip(),)
+    if error.sqlstate == _RESERVED_NAME:
+        return InputError(message, location=location, details=details)
+    return UnreachableError(message, location=location, details=details, hint=f"{command};")
 
 
 def _details(error: psycopg.Error) -> tuple[str, ...]:
@@ -177,7 +196,7 @@ def _missing(
 def _similar(missing: Use, defined: list[tuple[Definition, Entry]]) -> str | None:
     by_name = {str(definition.name): (definition, entry) for definition, entry in defined}
     for cutoff_name in (str(missing.name), missing.name.name):
-        close = difflib.get_close_matches(cutoff_name, sorted(by_name), n=1, cutoff=0.7)
+        close = difflib.get_close_matches(cutoff_name, sorted(by_name), n=1, cutoff=0.6)
         if close:
             definition, entry = by_name[close[0]]
             return f"did you mean {definition} ({entry.location})?"

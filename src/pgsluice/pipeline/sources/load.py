@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import generators, sql
 from psycopg.pq import ExecStatus
+from psycopg.rows import tuple_row
 
-from pgsluice.errors import InputError, UnreachableError
-from pgsluice.pipeline.sources.advice import load_error
+from pgsluice.errors import UnreachableError
+from pgsluice.pipeline.sources.advice import load_error, role_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from psycopg.pq.abc import PGresult
 
@@ -34,6 +35,7 @@ _SETTINGS: Final = (
     "set local default_table_access_method = heap",
 )
 _DEFERRED: Final = "set constraints all immediate"
+_BATCH_STATEMENTS: Final = 1_000
 _SEPARATOR: Final = "\n;\n"
 
 
@@ -56,9 +58,12 @@ class _Script:
 
 
 def load_schema(conn: psycopg.Connection, source: SchemaSource, *, search_path: str) -> None:
-    """Run a schema's statements in one transaction, and create the roles that it names and the server lacks.
+    """Run a schema's statements, after creating the roles that it names and the server lacks.
 
     Function bodies are not checked: they may name what comes later, and have a validator of their own.
+    A schema of up to 1,000 statements, or with imperative ones, is one transaction; a larger one is several,
+    because the server takes two to three times as long over 8,000 statements in one. After an error the
+    database is to be dropped.
 
     Args:
         conn: A connection to the scratch database; in a transaction of the caller's this is a part of it.
@@ -69,44 +74,40 @@ def load_schema(conn: psycopg.Connection, source: SchemaSource, *, search_path: 
         InputError: The server refuses a statement; with file:line:column, the line, and the server's words.
         UnreachableError: The server cannot go on, or refuses the rights.
     """
-    create_roles(conn, source.roles)
-    script = _join(source.statements, _settings(conn, search_path))
-    with conn.transaction():
-        results = _run(conn, script.text)
-        failed = next((result for result in results if result.status == ExecStatus.FATAL_ERROR), None)
-        if failed is None:
-            return
-        error = psycopg.errors.error_from_result(failed, encoding="utf-8")
-        position = error.diag.statement_position
-        statement, place = script.at(len(results) - 1, int(position) - 1 if position else None)
-        raise load_error(source, error, statement=statement, position=place) from error
+    _create_roles(conn, source)
+    settings = _settings(conn, search_path)
+    for batch in _batches(source.statements):
+        script = _join(batch, settings)
+        with conn.transaction():
+            results = _run(conn, script.text)
+            if results[-1].status == ExecStatus.FATAL_ERROR:
+                error = psycopg.errors.error_from_result(results[-1], encoding="utf-8")
+                position = error.diag.statement_position
+                at = script.at(len(results) - 1, int(position) - 1 if position else None)
+                raise load_error(source, error, statement=at[0], position=at[1]) from error
 
 
-def create_roles(conn: psycopg.Connection, roles: Sequence[str]) -> tuple[str, ...]:
-    """Create the roles that the server lacks, without login, and return their names.
-
-    Raises:
-        UnreachableError: The server refuses to create one.
-    """
-    missing = [row[0] for row in conn.execute(_MISSING_ROLES, {"roles": list(roles)}).fetchall()]
-    for role in missing:
+def _create_roles(conn: psycopg.Connection, source: SchemaSource) -> None:
+    """Create the roles that a schema names and the server lacks, without login."""
+    if not source.roles:
+        return
+    with conn.transaction(), conn.cursor(row_factory=tuple_row) as cursor:
+        missing = cursor.execute(_MISSING_ROLES, {"roles": list(source.roles)}).fetchall()
+    for (role,) in missing:
         command = sql.SQL("create role {} nologin").format(sql.Identifier(role))
         try:
             with conn.transaction():
                 conn.execute(command)
         except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             continue  # another build made it in the meantime
-        except psycopg.errors.ReservedName as exc:
-            raise InputError(
-                f'role "{role}" is named in the schema, but the server has no such role',
-                details=(str(exc.diag.message_primary),),
-            ) from exc
         except psycopg.Error as exc:
-            raise UnreachableError(
-                f'cannot create role "{role}" on the dev server: {exc.diag.message_primary or exc}',
-                hint=command.as_string(conn) + ";",
-            ) from exc
-    return tuple(missing)
+            raise role_error(source, exc, role=role, command=command.as_string(conn)) from exc
+
+
+def _batches(statements: Sequence[SourceStatement]) -> Iterator[Sequence[SourceStatement]]:
+    size = len(statements) if any(item.keeps_order for item in statements) else _BATCH_STATEMENTS
+    for start in range(0, len(statements), max(size, 1)):
+        yield statements[start : start + size]
 
 
 def _settings(conn: psycopg.Connection, search_path: str) -> tuple[str, ...]:
@@ -138,6 +139,9 @@ def _run(conn: psycopg.Connection, text: str) -> list[PGresult]:
 
     psycopg's own `execute` would raise the error without saying how many statements went before it.
     """
-    with conn.lock:
-        conn.pgconn.send_query(text.encode())
-        return conn.wait(generators.execute(conn.pgconn))
+    try:
+        with conn.lock:
+            conn.pgconn.send_query(text.encode())
+            return conn.wait(generators.execute(conn.pgconn))
+    except psycopg.OperationalError as exc:
+        raise UnreachableError(f"the dev server went away while the schema was loading: {exc}") from exc

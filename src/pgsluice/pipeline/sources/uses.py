@@ -89,7 +89,7 @@ class UseCollector:
                     if type(value) is dict or type(value) is list:
                         stack.append(value)
             else:
-                stack.extend(part for part in item if type(part) is dict or type(part) is list)
+                stack += [part for part in item if type(part) is dict or type(part) is list]
 
     def uses(self) -> set[Use]:
         """What was found; a name that a `with` of the statement has too may be either."""
@@ -207,9 +207,9 @@ class UseCollector:
 
     def on_index(self, node: Node, value: Any) -> bool:
         """The index of a constraint or of a replica identity."""
-        if node.get("identity_type") or node.get("contype"):
+        if isinstance(value, str) and ("identity_type" in node or "contype" in node):
             self.add(Name(Space.RELATION, None, value), is_sure=False)
-        return True
+        return False
 
     def on_definition(self, _: Node, value: Any) -> bool:
         """A parameter of `create type`, `operator`, `aggregate`, ...: a name of one kind or another."""
