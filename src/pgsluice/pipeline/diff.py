@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TYPE_CHECKING
 
-import psycopg
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.plan import make_plan
 from pgsluice.pipeline.plan.renames import Hint, equal_but_for_name, hinted_renames, not_null_follow_ups
 from pgsluice.pipeline.snapshot import Snapshot, compare
 from pgsluice.pipeline.statement import PHASE_ORDER, Plan, Statement
+
+if TYPE_CHECKING:
+    import psycopg
 
 ROUNDS: Final = 3
 
@@ -57,8 +59,8 @@ def find_plan(before: Snapshot, after: Snapshot, measure: Measure, *, hints: Seq
     raise RefusedError(
         f"{len(left)} difference(s) cannot be migrated yet",
         details=tuple(str(difference) for difference in left[:20]),
-        hint="write their statements in block prepare of the migration's template: the plan starts from what they leave; "
-        "docs/reference/coverage.md lists the kinds",
+        hint="write their statements in block prepare of the migration's template: the plan starts from "
+        "what they leave; docs/reference/coverage.md lists the kinds",
     )
 
 
@@ -90,7 +92,8 @@ def _measured(statements: Sequence[Statement], measure: Measure) -> Snapshot:
         raise RefusedError(
             f"cannot migrate: {exc.statement.claim} is not accepted by the server",
             details=tuple(details),
-            hint="write this change in block prepare of the migration's template: the plan starts from what it leaves",
+            hint="write this change in block prepare of the migration's template: the plan starts from "
+            "what it leaves",
         ) from exc.error
 
 
@@ -114,7 +117,8 @@ def column_order(expected: Snapshot, actual: Snapshot) -> tuple[str, ...]:
     """Tables whose columns stand in another order: a difference in kind, told and left."""
     wanted, found = _columns(expected), _columns(actual)
     return tuple(
-        f"column order of {'.'.join(table)} stays {', '.join(found[table])}; the schema has {', '.join(wanted[table])}"
+        f"column order of {'.'.join(table)} stays {', '.join(found[table])}; "
+        f"the schema has {', '.join(wanted[table])}"
         for table in sorted(wanted.keys() & found.keys())
         if wanted[table] != found[table]
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import psycopg
 
 from pgsluice.errors import FindingError, InputError
 from pgsluice.pipeline.devdb import bootstrap
@@ -19,6 +21,9 @@ from pgsluice.pipeline.snapshot import compare
 from pgsluice.pipeline.statement import Phase, Plan, Statement
 from pgsluice.pipeline.states import States, read_states, search_path, snapshot_of
 from pgsluice.pipeline.upgrade import MigrationText, run_fixture
+
+NOT_NULL: Final = "23502"
+REFUSAL: Final = "SL100"
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,9 +86,7 @@ def make(
     return Made(plan, rendered, states.source.digest, rows, skipped)
 
 
-def plan_of(
-    project: Project, target: Target, *, server: DevServer, progress: Callable[[str], None]
-) -> Plan:
+def plan_of(project: Project, target: Target, *, server: DevServer, progress: Callable[[str], None]) -> Plan:
     """The measured plan from the whole history to the schema, without rendering it."""
     history = read_history(target.migrations_dir)
     states = read_states(server, target, history, root=project.root, progress=progress)
@@ -125,10 +128,30 @@ def _prove(
 
 
 def _prove_on_rows(states: States, plan: Plan, rendered: Rendered) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Again with a row in each table that the migration touches."""
+    """Again with a row in each table that the migration touches.
+
+    A made-up row may break what real rows keep, such as a new check or bound: that is told, and proves
+    nothing. A null in a column that should have been filled is a fault of the backfill.
+    """
     if not plan.touched:
         return (), ()
-    return _prove(states, rendered, rows=plan.touched)
+    try:
+        return _prove(states, rendered, rows=plan.touched)
+    except FindingError as exc:
+        cause = exc.__cause__
+        if not isinstance(cause, psycopg.Error) or not _is_about_values(cause.sqlstate):
+            raise
+        tables = ", ".join(f"{schema}.{table}" for schema, table in plan.touched)
+        return (), (f"{tables}: the row made for the proof does not fit: {cause.diag.message_primary}",)
+
+
+def _is_about_values(sqlstate: str | None) -> bool:
+    """Data exceptions, broken constraints and refusals; a null is none of these."""
+    return (
+        sqlstate is not None
+        and sqlstate != NOT_NULL
+        and (sqlstate[:2] in ("22", "23") or sqlstate == REFUSAL)
+    )
 
 
 def refuse_differences(differences: Sequence[Difference], rendered: Rendered) -> None:

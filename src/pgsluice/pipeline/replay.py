@@ -6,12 +6,12 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+from psycopg import sql
 
-from pgsluice.errors import InputError, Location
+from pgsluice.errors import InputError, Location, UnreachableError
 from pgsluice.pipeline.history import is_transactional
 from pgsluice.pipeline.proof import connected, server_lines
 from pgsluice.pipeline.sources.facts import find_facts
-from pgsluice.pipeline.sources.load import create_roles
 from pgsluice.pipeline.sources.model import SourceFile
 from pgsluice.pipeline.sources.parse import parse_file
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.history import Migration
 
+MISSING_ROLES: Final = """
+select r.name
+from pg_catalog.unnest(%(roles)s::text[]) as r (name)
+where not exists (select from pg_catalog.pg_roles as p where p.rolname = r.name)
+order by r.name
+"""
+CREATE_ROLE: Final = "create role {} nologin"
 FRESH_SESSION: Final = "discard all"
 
 
@@ -45,10 +52,23 @@ def replay(conninfo: str, history: Iterable[Migration], *, root: Path) -> None:
     with connected(conninfo) as conn:
         for migration in history:
             file = _read(migration, root)
-            roles = {role for parsed in parse_file(file) for role in find_facts(parsed).roles}
-            create_roles(conn, sorted(roles))
+            _create_roles(conn, file)
             _run(conn, file)
             conn.execute(FRESH_SESSION)
+
+
+def _create_roles(conn: Connection[Any], file: SourceFile) -> None:
+    roles = {role for parsed in parse_file(file) for role in find_facts(parsed).roles}
+    for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(roles)}).fetchall() if roles else ():
+        try:
+            conn.execute(sql.SQL(CREATE_ROLE).format(sql.Identifier(role)))
+        except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            continue  # another build made it in the meantime
+        except psycopg.errors.InsufficientPrivilege as exc:
+            raise UnreachableError(
+                f'the dev server lacks role "{role}", which {file.name} names, and refuses to make it',
+                details=server_lines(exc),
+            ) from exc
 
 
 def _read(migration: Migration, root: Path) -> SourceFile:
