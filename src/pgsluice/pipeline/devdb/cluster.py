@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.devdb.account import popen_options
 from pgsluice.pipeline.devdb.binaries import CLEAN_ENVIRONMENT
-from pgsluice.pipeline.devdb.folders import STORAGE_VARIABLE, cache_base
+from pgsluice.pipeline.devdb.folders import STORAGE_VARIABLE, cache_base, forget_unused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,7 @@ SETTINGS: Final = (
     "full_page_writes=off",
     "wal_level=minimal",
     "max_wal_senders=0",
+    "max_logical_replication_workers=0",
     "min_wal_size=8MB",
     "max_wal_size=256MB",
     "checkpoint_timeout=1h",
@@ -75,6 +76,7 @@ def cached_cluster(
         os.utime(cluster)
         return cluster
     progress("initialising a PostgreSQL cluster, once for these binaries")
+    forget_unused(cluster.parent)
     draft = cluster.with_name(f"draft-{cluster.name}")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700, parents=True)
@@ -128,6 +130,8 @@ def copy_cluster(cluster: Path, target: Path, account: ServerAccount | None) -> 
 def server_command(bin_dir: Path, data_dir: Path, socket_dir: Path) -> list[str]:
     """The command line of a server on this data folder."""
     settings = [*SETTINGS, f"unix_socket_directories={socket_dir}"]
+    if int((data_dir / "PG_VERSION").read_text(encoding="ascii")) >= 18:
+        settings.append("io_method=sync")  # fewer processes to start
     if not data_dir.is_relative_to("/dev/shm"):
         settings.append("dynamic_shared_memory_type=mmap")  # /dev/shm may be missing or full
     options = [option for setting in settings for option in ("-c", setting)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.devdb.admin import Admin
     from pgsluice.pipeline.devdb.spec import LocalSpec, UrlSpec
 
+DISTRIBUTION_SERVERS: Final = Path("/usr/lib/postgresql")
 AVAILABLE: Final = (
     "select name::text, default_version from pg_catalog.pg_available_extensions where name = any(%s)"
 )
@@ -33,10 +35,16 @@ class Extensions:
         major = self._admin.version_num // 10000
         if isinstance(self._spec, EmbeddedSpec):
             where = "the embedded PostgreSQL"
-            hint = (
-                f'install it for a server of this machine, and dev = "local:/usr/lib/postgresql/{major}/bin"'
-            )
+            hint = f'dev = "local:{_local_bin_dir(major)}", once that server has the extension'
         else:
             where = "the dev server"
-            hint = f"install it there, such as: apt-get install postgresql-{major}-{name}"
+            hint = "install it there, or correct requires = [...]"
         return InputError(f"extension {name} is not available on {where}", hint=hint)
+
+
+def _local_bin_dir(major: int) -> Path:
+    """A server of this machine, the newest where it has several, else where one would be."""
+    found = [
+        path.parent for path in DISTRIBUTION_SERVERS.glob("*/bin/postgres") if path.parts[-3].isdecimal()
+    ]
+    return max(found, key=lambda path: int(path.parts[-2]), default=DISTRIBUTION_SERVERS / str(major) / "bin")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import stat
 import tempfile
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +22,8 @@ STORAGE_VARIABLE: Final = "PGSLUICE_DEV_STORAGE"
 SHARED_MEMORY: Final = Path("/dev/shm")
 MEMORY_NEEDED_BYTES: Final = 1 << 30
 LONGEST_SOCKET_PATH: Final = 100
+UNUSED_AFTER_S: Final = 30 * 86400
+SERVER_NAME: Final = re.compile(r"[0-9a-f]{12}-[0-9a-f]{6}")
 SOCKET_FILE: Final = ".s.PGSQL.5432"
 
 
@@ -175,6 +181,14 @@ def _can_hold_files(folder: Path) -> bool:
     except OSError:
         return False
     return os.access(folder, os.W_OK | os.X_OK)
+
+
+def forget_unused(folder: Path) -> None:
+    """Remove what a part of the cache has not been asked for in a month, and drafts of killed commands."""
+    with suppress(FileNotFoundError):
+        for entry in folder.iterdir():
+            if entry.name.startswith("draft-") or time.time() - entry.stat().st_mtime > UNUSED_AFTER_S:
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 def choose_data_dir(folder: ServerFolder) -> Path:

@@ -75,7 +75,7 @@ def use_server(spec: EmbeddedSpec | LocalSpec, root: Path, *, progress: Callable
     lock = _use_lock(folder)
     try:
         state = live_state(folder)
-        if state is None or state.binaries != binaries.identity:
+        if state is None or not _fits(state, binaries):
             lock = _bring_up(folder, lock, root.resolve(), binaries=binaries, progress=progress)
     except BaseException:
         lock.close()
@@ -89,6 +89,16 @@ def live_state(folder: ServerFolder) -> ServerState | None:
     if is_held(folder.server_lock) and is_held(folder.supervisor_lock):
         return read_state(folder.state_file)
     return None
+
+
+def _fits(state: ServerState, binaries: Binaries) -> bool:
+    """Whether a server runs the binaries that are wanted, and they are still there."""
+    return state.binaries == binaries.identity and Path(state.bin_dir, "postgres").exists()
+
+
+def _is_foreign(folder: ServerFolder) -> bool:
+    """Whether another version of pgsluice runs the server, and wrote a state that we cannot read."""
+    return folder.state_file.exists() and read_state(folder.state_file) is None
 
 
 def stop_servers(root: Path) -> bool:
@@ -106,7 +116,7 @@ def stop_servers(root: Path) -> bool:
 
 
 def _stop(folder: ServerFolder) -> bool:
-    with _start_lock(folder):
+    with _start_lock(folder, lambda _: None):
         was_running = is_held(folder.server_lock)
         _stop_supervisor(folder)
         return clear(folder) or was_running
@@ -136,10 +146,15 @@ def _use_lock(folder: ServerFolder) -> FileLock:
     return lock
 
 
-def _start_lock(folder: ServerFolder) -> FileLock:
-    lock = wait_lock(folder.start_lock, timeout_s=WAIT_S)
+def _start_lock(folder: ServerFolder, progress: Callable[[str], None]) -> FileLock:
+    lock = try_lock(folder.start_lock)
     if lock is None:
-        raise UnreachableError(f"another command does not finish starting the dev server in {folder.path}")
+        progress("waiting for another command that starts or stops the dev server")
+        lock = wait_lock(folder.start_lock, timeout_s=WAIT_S)
+    if lock is None:
+        raise UnreachableError(
+            f"another command does not finish starting or stopping the dev server in {folder.path}"
+        )
     return lock
 
 
@@ -156,9 +171,9 @@ def _bring_up(
     Returns:
         The shared use lock, which may be another one than was passed.
     """
-    with _start_lock(folder):
+    with _start_lock(folder, progress):
         state = live_state(folder)
-        if state is not None and state.binaries != binaries.identity:
+        if (state is None and _is_foreign(folder)) or (state is not None and not _fits(state, binaries)):
             lock = _retire(folder, lock)
         for _ in range(ATTEMPTS):
             if live_state(folder) is not None:
@@ -190,8 +205,8 @@ def _prepare(
 ) -> None:
     """Leave an orphan server to be adopted, or clear what is left and write down what to start."""
     state = read_state(folder.state_file)
-    if state is not None and is_held(folder.server_lock) and state.binaries == binaries.identity:
-        folder.failure_file.unlink(missing_ok=True)
+    is_orphan = is_held(folder.server_lock) and read_launch(folder.launch_file) is not None
+    if state is not None and is_orphan and _fits(state, binaries):
         return
     clear(folder)
     account = server_account()
@@ -260,7 +275,9 @@ def _wait_while_starting(folder: ServerFolder) -> None:
     """
     deadline = time.monotonic() + WAIT_S
     is_alive = True
-    while is_alive and time.monotonic() < deadline and live_state(folder) is None:
+    while is_alive and live_state(folder) is None:
+        if time.monotonic() > deadline:
+            raise _silent_failure(folder)
         is_alive = is_held(folder.supervisor_lock)
         failure = read_failure(folder.failure_file)
         if failure is not None and not _lost_its_cluster(folder):
@@ -270,10 +287,8 @@ def _wait_while_starting(folder: ServerFolder) -> None:
 
 def _lost_its_cluster(folder: ServerFolder) -> bool:
     """Whether the cached cluster vanished before the supervisor had copied it."""
-    try:
-        return not Path(read_launch(folder.launch_file).cluster).is_dir()
-    except FileNotFoundError:
-        return False
+    launch = read_launch(folder.launch_file)
+    return launch is not None and not Path(launch.cluster).is_dir()
 
 
 def _silent_failure(folder: ServerFolder) -> UnreachableError:
@@ -281,5 +296,7 @@ def _silent_failure(folder: ServerFolder) -> UnreachableError:
     with suppress(FileNotFoundError):
         lines = tuple(folder.log_file.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
     return UnreachableError(
-        "the supervisor of the dev server ended before the server was ready", details=lines
+        "the dev server did not become ready, and its supervisor does not say why",
+        details=lines,
+        hint="pgsluice dev stop",
     )

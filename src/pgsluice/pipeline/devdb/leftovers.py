@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.devdb.filelock import is_held, try_lock
-from pgsluice.pipeline.devdb.folders import ServerFolder, memory_base
+from pgsluice.pipeline.devdb.folders import SERVER_NAME, ServerFolder, memory_base
 from pgsluice.pipeline.devdb.postmaster import postmaster_pid
 
 if TYPE_CHECKING:
@@ -88,11 +88,12 @@ def clear(folder: ServerFolder) -> bool:
 
 def sweep(runtime: Path, keep: ServerFolder | None) -> None:
     """Clear what killed commands of other projects left: servers without supervisor, data without server."""
-    folders = {entry.name for entry in os.scandir(runtime) if entry.is_dir(follow_symlinks=False)} - {"cache"}
+    names = set(os.listdir(runtime))
     with suppress(FileNotFoundError):
-        folders |= set(os.listdir(memory_base(runtime)))
-    for name in folders - ({keep.path.name} if keep else set()):
-        _sweep_one(ServerFolder(runtime / name))
+        names |= set(os.listdir(memory_base(runtime)))
+    for name in names - ({keep.path.name} if keep else set()):
+        if SERVER_NAME.fullmatch(name):
+            _sweep_one(ServerFolder(runtime / name))
 
 
 def _sweep_one(folder: ServerFolder) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.devdb.server import DevServer
 
 PGMQ: Final = "pgmq"
+UNWANTED: Final = {"\ufeff": "a byte order mark", "\0": "a zero byte"}
 PGMQ_SQL: Final = "pgmq/sql/pgmq.sql"
 
 
@@ -126,6 +127,9 @@ def _read_script(entry: str, root: Path) -> ScriptRequirement:
             f"cannot read required file {entry}: {exc.strerror}",
             hint="correct requires = [...]; its paths are relative to the project root",
         ) from exc
+    for character, what in UNWANTED.items():
+        if character in text:
+            raise InputError(f"required file {entry} contains {what}", hint=f"remove it from {entry}")
     return ScriptRequirement(entry, text)
 
 

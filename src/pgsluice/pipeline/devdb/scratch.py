@@ -11,6 +11,7 @@ import psycopg
 from psycopg import sql
 
 from pgsluice.errors import UnreachableError
+from pgsluice.pipeline.devdb.admin import end_sessions, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +64,16 @@ class ScratchDatabases:
             statement = CREATE_EMPTY.format(name=sql.Identifier(name))
         else:
             statement = CREATE_COPY.format(name=sql.Identifier(name), template=sql.Identifier(template))
-        self._admin.command(statement, f"cannot create a scratch database from {template or 'template0'}")
+        what = f"cannot create a scratch database from {template or 'template0'}"
+        with translated(what), self._admin.connection() as connection:
+            connection.execute(statement)
         return name
 
     def drop(self, name: str) -> None:
         """Drop a scratch database, whoever is connected to it."""
-        self._admin.command(DROP.format(name=sql.Identifier(name)), f"cannot drop scratch database {name}")
+        with translated(f"cannot drop scratch database {name}"), self._admin.connection() as connection:
+            end_sessions(connection, name)
+            connection.execute(DROP.format(name=sql.Identifier(name)))
 
     def drop_dead(self) -> None:
         """Drop the scratch databases of uses that were killed."""

@@ -161,8 +161,8 @@ def _connect_url(spec: UrlSpec) -> Admin:
         given = {key: str(value) for key, value in conninfo_to_dict(spec.url).items() if value is not None}
     except psycopg.Error as exc:
         raise InputError(
-            f"the dev URL is not valid: {str(exc).strip()}",
-            hint='dev = "postgresql://user@host:5432/postgres"',
+            "the dev URL is not valid",  # the driver's message may hold parts of the password
+            hint='dev = "postgresql://user:password@host:5432/postgres", with %40 for an @ in the password',
         ) from exc
     parameters = {
         "connect_timeout": "10",

@@ -30,7 +30,7 @@ class ServerState:
     """A server that became ready."""
 
     server_pid: int
-    data_dir: str
+    bin_dir: str
     binaries: str
 
 
@@ -50,13 +50,16 @@ def write_record(path: Path, record: Launch | ServerState | Failure) -> None:
     draft.replace(path)
 
 
-def read_launch(path: Path) -> Launch:
-    """Read what to start."""
-    return Launch(**json.loads(path.read_text(encoding="utf-8")))
+def read_launch(path: Path) -> Launch | None:
+    """Read what to start; None when there is nothing, or another version of pgsluice wrote it."""
+    try:
+        return Launch(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
 
 
 def read_state(path: Path) -> ServerState | None:
-    """Read the state of a ready server; None when there is none, or another version wrote it."""
+    """Read the state of a ready server; None when there is none, or another version of pgsluice wrote it."""
     try:
         return ServerState(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):

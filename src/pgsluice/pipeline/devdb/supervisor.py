@@ -114,6 +114,8 @@ def supervise(folder: ServerFolder, own: FileLock) -> None:
     """Adopt or start the server, watch it, and remove every trace of it in the end."""
     wakeup = Wakeup()
     launch = read_launch(folder.launch_file)
+    if launch is None:
+        sys.exit(f"cannot read {folder.launch_file}")
     try:
         server = adopt_server(folder) or start_server(folder, launch)
     except PipelineError as exc:
@@ -162,7 +164,7 @@ def start_server(folder: ServerFolder, launch: Launch) -> Server:
             process.wait()
             raise _start_failure(folder, launch, f"was not ready after {READY_TIMEOUT_S:.0f} s")
         time.sleep(READY_POLL_S)
-    write_record(folder.state_file, ServerState(process.pid, launch.data_dir, launch.binaries))
+    write_record(folder.state_file, ServerState(process.pid, launch.bin_dir, launch.binaries))
     return Server(folder, process.pid, process, LockProbe(folder.server_lock))
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import sql
 
-from pgsluice.pipeline.devdb.admin import ADVISORY_LOCK, unreachable
+from pgsluice.errors import UnreachableError
+from pgsluice.pipeline.devdb.admin import ADVISORY_LOCK, Row, end_sessions, translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,19 +20,14 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.devdb.admin import Admin
     from pgsluice.pipeline.devdb.scratch import ScratchDatabases
 
+LOST: Final = "lost the dev server"
 KEPT: Final = 12
 PINNED: Final = 16
-LEAVE_TIMEOUT_S: Final = 2.0
-LEAVE_PAUSE_S: Final = 0.002
 FIND: Final = "select from pg_catalog.pg_database where datname = %s"
 LOCK_SHARED: Final = "select pg_advisory_lock_shared(%s)"
 UNLOCK_SHARED: Final = "select pg_advisory_unlock_shared(%s)"
 TRY_LOCK: Final = "select pg_try_advisory_lock(%s)"
 UNLOCK: Final = "select pg_advisory_unlock(%s)"
-COUNT_SESSIONS: Final = "select count(*) from pg_catalog.pg_stat_activity where datname = %s"
-END_SESSIONS: Final = (
-    "select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where datname = %s"
-)
 # One transaction: the name appears when all the rest is in place.
 PUBLISH: Final = sql.SQL(
     "alter database {draft} with is_template true allow_connections false;"
@@ -67,12 +62,9 @@ class TemplateCache:
     def get(self, digest: str, *, parent: str | None, fill: Callable[[str], None]) -> str:
         """The template for `digest` on top of `parent`; see `DevServer.template`."""
         name = self._name(digest, parent)
-        try:
-            with self._filler(name):
-                while not self._pin(name):
-                    self._fill(name, parent, fill=fill)
-        except psycopg.OperationalError as exc:
-            raise unreachable(exc, "lost the dev server") from exc
+        with self._filler(name):
+            while not self._pin(name):
+                self._fill(name, parent, fill=fill)
         return name
 
     def finish(self) -> None:
@@ -100,7 +92,7 @@ class TemplateCache:
     def _pin(self, name: str) -> bool:
         """Keep the template from being evicted; False when there is none."""
         control = self._admin.control
-        with self._lock:
+        with translated(LOST), self._lock:
             if name in self._pins:
                 del self._pins[name]
             else:
@@ -117,22 +109,19 @@ class TemplateCache:
 
     def _fill(self, name: str, parent: str | None, *, fill: Callable[[str], None]) -> None:
         """Fill and publish the template, unless another process does it first."""
-        key = _lock_key(name)
-        with self._admin.connection() as connection:
-            connection.execute(ADVISORY_LOCK, [key])
-            try:
+        with self._admin.connection() as connection, _exclusive(connection, name):
+            with translated(LOST):
                 if connection.execute(FIND, [name]).rowcount:
                     return
-                with self._scratch_draft(parent) as draft:
-                    fill(self._admin.conninfo(draft))
-                    _wait_until_left(connection, draft)
+            with self._scratch_draft(parent) as draft:
+                fill(self._admin.conninfo(draft))
+                with translated(f"cannot keep {name}"):
+                    end_sessions(connection, draft)
                     connection.execute(
                         PUBLISH.format(
                             draft=sql.Identifier(draft), name=sql.Identifier(name), used=_used_now()
                         )
                     )
-            finally:
-                connection.execute(UNLOCK, [key])
         self._evict()
 
     @contextmanager
@@ -142,24 +131,36 @@ class TemplateCache:
         try:
             yield draft
         finally:
-            self._scratch.drop(draft)
+            # Without a server there is no draft; one that stays behind is dropped by the next use.
+            with suppress(UnreachableError):
+                self._scratch.drop(draft)
 
     def _evict(self) -> None:
         """Drop the templates used least lately beyond the bound, except those in use."""
-        with self._admin.connection() as connection:
+        with translated("cannot drop old templates"), self._admin.connection() as connection:
             names = [str(row[0]) for row in connection.execute(LIST_BY_USE)]
             for name in names[KEPT:]:
-                key = _lock_key(name)
-                row = connection.execute(TRY_LOCK, [key]).fetchone()
+                row = connection.execute(TRY_LOCK, [_lock_key(name)]).fetchone()
                 if row is None or not row[0]:
                     continue
                 try:
-                    connection.execute(RELEASE.format(name=sql.Identifier(name)))
-                    connection.execute(DROP.format(name=sql.Identifier(name)))
-                except psycopg.errors.InvalidCatalogName:
-                    pass  # another process evicted it since
+                    if connection.execute(FIND, [name]).rowcount:
+                        connection.execute(RELEASE.format(name=sql.Identifier(name)))
+                        connection.execute(DROP.format(name=sql.Identifier(name)))
                 finally:
-                    connection.execute(UNLOCK, [key])
+                    connection.execute(UNLOCK, [_lock_key(name)])
+
+
+@contextmanager
+def _exclusive(connection: psycopg.Connection[Row], name: str) -> Iterator[None]:
+    """Hold the template's lock, so that nobody else fills, evicts or pins it."""
+    with translated(LOST):
+        connection.execute(ADVISORY_LOCK, [_lock_key(name)])
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute(UNLOCK, [_lock_key(name)])
 
 
 def _lock_key(name: str) -> int:
@@ -168,15 +169,3 @@ def _lock_key(name: str) -> int:
 
 def _used_now() -> sql.Literal:
     return sql.Literal(f"pgsluice template, last used {datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}")
-
-
-def _wait_until_left(connection: psycopg.Connection[tuple[object, ...]], dbname: str) -> None:
-    """Wait for closed sessions to be gone, then end the ones that were left open."""
-    deadline = time.monotonic() + LEAVE_TIMEOUT_S
-    while True:
-        row = connection.execute(COUNT_SESSIONS, [dbname]).fetchone()
-        if row is None or row[0] == 0:
-            return
-        if time.monotonic() > deadline:
-            connection.execute(END_SESSIONS, [dbname])
-        time.sleep(LEAVE_PAUSE_S)
