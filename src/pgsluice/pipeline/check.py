@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -98,8 +99,14 @@ def _proofs(
             texts = [MigrationText(one.filename, one.path.read_text(encoding="utf-8")) for one in after]
             yield (
                 f"upgrade fixture {fixture.from_version}/{fixture.name}",
-                lambda fixture=fixture, before=before, texts=texts: run_one_fixture(
-                    project, target, fixture=fixture, before=before, texts=texts, server=server
+                partial(
+                    run_one_fixture,
+                    project,
+                    target,
+                    fixture=fixture,
+                    before=before,
+                    texts=texts,
+                    server=server,
                 ),
             )
 

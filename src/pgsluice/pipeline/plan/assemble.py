@@ -135,7 +135,8 @@ def _assemble(
     steps: list[tuple[Node, Step]] = [(node, graph.steps[node]) for node in order]
     for node, step in steps:
         claim = f"{VERBS.get(node.action, node.action)} {node.address}"
-        statements.append(Statement(step.sql, claim, PHASE_ORDER[phase[node]], step.hazards))
+        hazards = () if _has_no_rows(node, scene, events) else step.hazards
+        statements.append(Statement(step.sql, claim, PHASE_ORDER[phase[node]], hazards))
     checks: dict[RowCheck, None] = {}
     for _, step in steps:
         checks.update(dict.fromkeys(step.checks))
@@ -144,8 +145,14 @@ def _assemble(
         checks=tuple(checks),
         backfills=tuple(step.backfill for _, step in steps if step.backfill is not None),
         losses=_losses(steps, scene, kept),
-        touched=_touched(order, scene, events),
+        touched=_touched(order, scene),
     )
+
+
+def _has_no_rows(node: Node, scene: Scene, events: Events) -> bool:
+    """Whether the statement is on a table that the plan makes: nobody waits for it, nothing is scanned."""
+    table = _table_of(node, scene)
+    return table is not None and table in events.created and table not in events.destroyed
 
 
 def _losses(steps: list[tuple[Node, Step]], scene: Scene, kept: set[Address]) -> tuple[Loss, ...]:
@@ -172,20 +179,21 @@ def _columns_not_carried(table: Address, step: Step, scene: Scene) -> list[Loss]
     ]
 
 
-def _touched(order: list[Node], scene: Scene, events: Events) -> tuple[tuple[str, str], ...]:
+def _touched(order: list[Node], scene: Scene) -> tuple[tuple[str, str], ...]:
     """Tables that exist before and after and have a statement of the plan on them or their parts."""
     found = set()
     for node in order:
-        if node.action == "decorate":
-            continue
-        if node.address.kind in TABLE_PARTS:
-            table = node.address.path[:2]
-        elif node.address.kind == "index":
-            obj = scene.after.objects.get(node.address) or scene.before.objects[node.address]
-            table = tuple(obj.get("table"))
-        else:
-            continue
-        address = Address("table", table)
-        if address in scene.before.objects and address in scene.after.objects:
-            found.add((table[0], table[1]))
+        address = None if node.action == "decorate" else _table_of(node, scene)
+        if address is not None and address in scene.before.objects and address in scene.after.objects:
+            found.add((address.path[0], address.path[1]))
     return tuple(sorted(found))
+
+
+def _table_of(node: Node, scene: Scene) -> Address | None:
+    """The table on which a statement works, None for one that stands elsewhere."""
+    if node.address.kind in TABLE_PARTS:
+        return Address("table", node.address.path[:2])
+    if node.address.kind == "index":
+        obj = scene.after.objects.get(node.address) or scene.before.objects[node.address]
+        return Address("table", tuple(obj.get("table")))
+    return None

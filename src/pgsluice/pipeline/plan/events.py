@@ -48,7 +48,8 @@ def classify(scene: Scene) -> Events:
                 events.created.add(address)
             else:
                 events.altered[address] = alteration
-                disturbed |= alteration.disturbs
+    for address, alteration in events.altered.items():
+        disturbed.update(user for user in alteration.disturbs if not _lets_go(user, address, events, scene))
     _tear_down(events, disturbed, scene)
     return events
 
@@ -65,7 +66,7 @@ def _refuse_unknown_kinds(scene: Scene) -> None:
         raise RefusedError(
             f"{len(unknown)} changed object(s) are of a kind that cannot be migrated yet",
             details=tuple(unknown[:20]),
-            hint="write their statements in a block of the migration's template; docs/reference/coverage.md lists the kinds",
+            hint="write their statements in block prepare of the migration's template; docs/reference/coverage.md lists the kinds",
         )
 
 
@@ -82,7 +83,8 @@ def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
             events.created.add(address)
         queue.append(address)
         for user in sorted(alteration.disturbs if alteration else ()):
-            destroy(user)
+            if not _lets_go(user, address, events, scene):
+                destroy(user)
 
     for address in sorted(disturbed):
         destroy(address)
@@ -97,7 +99,7 @@ def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
 
 
 def _lets_go(user: Address, gone: Address, events: Events, scene: Scene) -> bool:
-    """Whether `user` is altered in place so that it no longer needs what is destroyed."""
+    """Whether `user` is altered in place so that it no longer needs what is destroyed or altered."""
     new = scene.after.objects.get(user)
     return user in events.altered and new is not None and gone not in new.needs
 
