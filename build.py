@@ -11,8 +11,8 @@ What happens to each target, straight through, no stage reaching back:
     proof      a clone of *from*        the file, run as psql would; its result must equal *to*
     publish    migrations/<target>/     the migration, atlas.sum and pgsluice.lock: all of them, or none
 
-A target whose files are as of their last proved build costs nothing. One whose schema changed while no migration
-is open needs a name: `pgsluice build NAME --target TARGET`.
+A target whose files are as of their last proved build costs nothing. One whose schema changed while no
+migration is open needs a name: `pgsluice build NAME --target TARGET`.
 """
 
 from __future__ import annotations

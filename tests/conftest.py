@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 EMBEDDED: Final = "embedded"
 INSTALLED: Final = tuple(sorted(path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")))
-SERVERS: Final = (EMBEDDED, *(f"local:{folder}" for folder in INSTALLED))
+LOCAL: Final = tuple(f"local:{folder}" for folder in INSTALLED)
+SERVERS: Final = (EMBEDDED, *LOCAL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
