@@ -189,97 +189,66 @@ CREATE TABLE pgflow.steps (
 
 -- enforce
 
--- hazard scans-table: pgflow.deps is checked or indexed under a lock
 ALTER TABLE pgflow.deps ADD CONSTRAINT deps_flow_slug_dep_slug_fkey FOREIGN KEY (flow_slug, dep_slug) REFERENCES pgflow.steps(flow_slug, step_slug);
 
--- hazard scans-table: pgflow.deps is checked or indexed under a lock
 ALTER TABLE pgflow.deps ADD CONSTRAINT deps_flow_slug_fkey FOREIGN KEY (flow_slug) REFERENCES pgflow.flows(flow_slug);
 
--- hazard scans-table: pgflow.deps is checked or indexed under a lock
 ALTER TABLE pgflow.deps ADD CONSTRAINT deps_flow_slug_step_slug_fkey FOREIGN KEY (flow_slug, step_slug) REFERENCES pgflow.steps(flow_slug, step_slug);
 
--- hazard scans-table: pgflow.runs is checked or indexed under a lock
 ALTER TABLE pgflow.runs ADD CONSTRAINT runs_flow_slug_fkey FOREIGN KEY (flow_slug) REFERENCES pgflow.flows(flow_slug);
 
--- hazard scans-table: pgflow.step_states is checked or indexed under a lock
 ALTER TABLE pgflow.step_states ADD CONSTRAINT step_states_flow_slug_fkey FOREIGN KEY (flow_slug) REFERENCES pgflow.flows(flow_slug);
 
--- hazard scans-table: pgflow.step_states is checked or indexed under a lock
 ALTER TABLE pgflow.step_states ADD CONSTRAINT step_states_flow_slug_step_slug_fkey FOREIGN KEY (flow_slug, step_slug) REFERENCES pgflow.steps(flow_slug, step_slug);
 
--- hazard scans-table: pgflow.step_states is checked or indexed under a lock
 ALTER TABLE pgflow.step_states ADD CONSTRAINT step_states_run_id_fkey FOREIGN KEY (run_id) REFERENCES pgflow.runs(run_id);
 
--- hazard scans-table: pgflow.step_tasks is checked or indexed under a lock
 ALTER TABLE pgflow.step_tasks ADD CONSTRAINT step_tasks_flow_slug_fkey FOREIGN KEY (flow_slug) REFERENCES pgflow.flows(flow_slug);
 
--- hazard scans-table: pgflow.step_tasks is checked or indexed under a lock
 ALTER TABLE pgflow.step_tasks ADD CONSTRAINT step_tasks_last_worker_id_fkey FOREIGN KEY (last_worker_id) REFERENCES pgflow.workers(worker_id) ON DELETE SET NULL;
 
--- hazard scans-table: pgflow.step_tasks is checked or indexed under a lock
 ALTER TABLE pgflow.step_tasks ADD CONSTRAINT step_tasks_run_id_fkey FOREIGN KEY (run_id) REFERENCES pgflow.runs(run_id);
 
--- hazard scans-table: pgflow.step_tasks is checked or indexed under a lock
 ALTER TABLE pgflow.step_tasks ADD CONSTRAINT step_tasks_run_id_step_slug_fkey FOREIGN KEY (run_id, step_slug) REFERENCES pgflow.step_states(run_id, step_slug);
 
--- hazard scans-table: pgflow.steps is checked or indexed under a lock
 ALTER TABLE pgflow.steps ADD CONSTRAINT steps_flow_slug_fkey FOREIGN KEY (flow_slug) REFERENCES pgflow.flows(flow_slug);
 
--- hazard blocks-writes: writes to pgflow.deps wait while the index is built
 CREATE INDEX idx_deps_by_flow_dep ON pgflow.deps USING btree (flow_slug, dep_slug);
 
--- hazard blocks-writes: writes to pgflow.deps wait while the index is built
 CREATE INDEX idx_deps_by_flow_step ON pgflow.deps USING btree (flow_slug, step_slug);
 
--- hazard blocks-writes: writes to pgflow.runs wait while the index is built
 CREATE INDEX idx_runs_flow_slug ON pgflow.runs USING btree (flow_slug);
 
--- hazard blocks-writes: writes to pgflow.runs wait while the index is built
 CREATE INDEX idx_runs_status ON pgflow.runs USING btree (status);
 
--- hazard blocks-writes: writes to pgflow.step_states wait while the index is built
 CREATE INDEX idx_step_states_failed ON pgflow.step_states USING btree (run_id, step_slug) WHERE (status = 'failed'::text);
 
--- hazard blocks-writes: writes to pgflow.step_states wait while the index is built
 CREATE INDEX idx_step_states_flow_slug ON pgflow.step_states USING btree (flow_slug);
 
--- hazard blocks-writes: writes to pgflow.step_states wait while the index is built
 CREATE INDEX idx_step_states_ready ON pgflow.step_states USING btree (run_id, status, remaining_deps) WHERE ((status = 'created'::text) AND (remaining_deps = 0));
 
--- hazard blocks-writes: writes to pgflow.step_states wait while the index is built
 CREATE INDEX idx_step_states_run_id ON pgflow.step_states USING btree (run_id);
 
--- hazard blocks-writes: writes to pgflow.step_states wait while the index is built
 CREATE INDEX idx_step_states_skipped ON pgflow.step_states USING btree (run_id, step_slug) WHERE (status = 'skipped'::text);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_completed ON pgflow.step_tasks USING btree (run_id, step_slug) WHERE (status = 'completed'::text);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_failed ON pgflow.step_tasks USING btree (run_id, step_slug) WHERE (status = 'failed'::text);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_flow_run_step ON pgflow.step_tasks USING btree (flow_slug, run_id, step_slug);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_last_worker ON pgflow.step_tasks USING btree (last_worker_id) WHERE (status = 'started'::text);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_message_id ON pgflow.step_tasks USING btree (message_id);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_queued ON pgflow.step_tasks USING btree (run_id, step_slug) WHERE (status = 'queued'::text);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_queued_msg ON pgflow.step_tasks USING btree (message_id) WHERE (status = 'queued'::text);
 
--- hazard blocks-writes: writes to pgflow.step_tasks wait while the index is built
 CREATE INDEX idx_step_tasks_started ON pgflow.step_tasks USING btree (started_at) WHERE (status = 'started'::text);
 
--- hazard blocks-writes: writes to pgflow.workers wait while the index is built
 CREATE INDEX idx_workers_heartbeat ON pgflow.workers USING btree (last_heartbeat_at);
 
--- hazard blocks-writes: writes to pgflow.workers wait while the index is built
 CREATE INDEX idx_workers_queue_name ON pgflow.workers USING btree (queue_name);
 
 -- install

@@ -15,7 +15,7 @@ from pgsluice import __version__
 from pgsluice.errors import InputError, RefusedError
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
 from pgsluice.pipeline.digest import schema_digest
-from pgsluice.pipeline.history import Migration, check_name, next_version, read_history
+from pgsluice.pipeline.history import Migration, check_name, next_version, read_history, split_filename
 from pgsluice.pipeline.lockfile import LOCK_NAME, TEMPLATE_SUFFIX, Lock, digest_templates, read_lock
 from pgsluice.pipeline.publish import StaleError, publish_files
 from pgsluice.pipeline.verify import FindingCode, verify_target
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgsluice.config import Project, Target
+    from pgsluice.pipeline.finding import Finding
     from pgsluice.pipeline.render import Rendered
     from pgsluice.pipeline.statement import Plan
 
@@ -67,12 +68,16 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Which migration a build makes: `base` is the history before it, `old` its file so far."""
+    """Which migration a build makes: `base` is the history before it, `old` its file so far.
+
+    `intact` says that the folder holds what was recorded, the open migration included.
+    """
 
     name: str | None
     base: tuple[Migration, ...]
     old: Migration | None
     lock: Lock | None
+    intact: bool = True
 
 
 def build_target(
@@ -161,12 +166,13 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
         raise InputError(f"schema folder {shown} does not exist", hint=f"mkdir -p {shown}")
     lock = read_lock(target.migrations_dir)
     opened = lock.open if lock else None
-    _refuse_changed_history(project, target, opened)
+    intact = _refuse_changed_history(project, target, opened)
     history = read_history(target.migrations_dir)
-    old = next((one for one in history if one.filename == opened), None)
-    if old is not None and history[-1] != old:
+    old = split_filename(target.migrations_dir / opened) if opened else None
+    later = [one for one in history if old is not None and one.filename > old.filename]
+    if later:
         raise RefusedError(
-            f"{project.relative(history[-1].path)} comes after the open migration {old.filename}",
+            f"{project.relative(later[-1].path)} comes after the open migration {opened}",
             hint="pgsluice release, then build the next change under a new name",
         )
     if name is not None and (old is None or old.name != name):
@@ -177,30 +183,40 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
                 hint=f"pgsluice build {name}_again",
             )
         old = None
-    base = tuple(one for one in history if one != old)
-    return Task(name or (old.name if old else None), base, old, lock)
+    base = tuple(one for one in history if old is None or one.filename != old.filename)
+    return Task(name or (old.name if old else None), base, old, lock, intact)
 
 
-def _refuse_changed_history(project: Project, target: Target, opened: str | None) -> None:
-    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it."""
-    shown = project.relative(target.migrations_dir / opened) if opened else None
-    findings = [
-        one
-        for one in verify_target(project, target)
-        if one.code not in TOLERATED and not (one.code in OVERWRITTEN and one.location.file == shown)
-    ]
+def _refuse_changed_history(project: Project, target: Target, opened: str | None) -> bool:
+    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it.
+
+    Returns:
+        Whether nothing happened to the open one either.
+    """
+    happened = [one for one in verify_target(project, target) if one.code not in TOLERATED]
+    findings = [one for one in happened if not _is_written_anew(one, project, target, opened)]
     if findings:
         raise RefusedError(
             f"the migrations of target {target.name} are not as they were recorded",
             details=tuple(line for one in findings for line in (one.message, *one.details)),
             hint=findings[0].hint,
         )
+    return not happened
+
+
+def _is_written_anew(finding: Finding, project: Project, target: Target, opened: str | None) -> bool:
+    if opened is None or finding.code not in OVERWRITTEN:
+        return False
+    return project.relative(target.migrations_dir / opened) in (
+        finding.location.file,
+        *finding.message.split(),
+    )
 
 
 def is_current(target: Target, task: Task, *, name: str | None) -> bool:
     """Whether the last proved build was of exactly these files, so that no database has to be asked."""
     lock = task.lock
-    if lock is None or lock.tool != __version__:
+    if lock is None or not task.intact or lock.tool != __version__:
         return False
     if lock.schema != schema_digest(target.schema_dir) or dict(lock.templates) != digest_templates(
         target.templates_dir
