@@ -49,7 +49,7 @@ def classify(scene: Scene) -> Events:
             else:
                 events.altered[address] = alteration
     for address, alteration in events.altered.items():
-        disturbed.update(user for user in alteration.disturbs if not _lets_go(user, address, events, scene))
+        disturbed.update(user for user in alteration.disturbs if not steps_aside(user, address, events, scene))
     _tear_down(events, disturbed, scene)
     return events
 
@@ -83,7 +83,7 @@ def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
             events.created.add(address)
         queue.append(address)
         for user in sorted(alteration.disturbs if alteration else ()):
-            if not _lets_go(user, address, events, scene):
+            if not steps_aside(user, address, events, scene):
                 destroy(user)
 
     for address in sorted(disturbed):
@@ -99,9 +99,14 @@ def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
 
 
 def _lets_go(user: Address, gone: Address, events: Events, scene: Scene) -> bool:
-    """Whether `user` is altered in place so that it no longer needs what is destroyed or altered."""
+    """Whether `user` is altered in place so that it no longer needs what is destroyed."""
     new = scene.after.objects.get(user)
     return user in events.altered and new is not None and gone not in new.needs
+
+
+def steps_aside(user: Address, column: Address, events: Events, scene: Scene) -> bool:
+    """Whether `user` is altered in place, before the column is, so that it no longer needs it."""
+    return column.kind == "column" and _lets_go(user, column, events, scene)
 
 
 def _refuse_lost_column(column: Address, gone: Address) -> None:

@@ -14,7 +14,7 @@ from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
 from pgsluice.pipeline.plan.carry import carried_columns, rows_aside, rows_back
-from pgsluice.pipeline.plan.events import Events, container, taken_along
+from pgsluice.pipeline.plan.events import Events, container, steps_aside, taken_along
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
@@ -261,6 +261,8 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
         for needed in before[address].needs:
             if needed in events.destroyed and needed not in after[address].needs:
                 graph.precede(nodes, graph.of("drop", needed))
+            elif needed in events.altered and steps_aside(address, needed, events, scene):
+                graph.precede(nodes, graph.of("alter", needed))
         graph.precede(nodes, graph.of("decorate", address))
         if address.kind == "table" and {"parent", "inherits", "bound"} & _changed(
             before[address], after[address]

@@ -6,7 +6,13 @@ select
   'statistics' as kind,
   array[n.nspname::text, s.stxname::text] as path,
   jsonb_build_object(
-    'definition', pg_get_statisticsobjdef(s.oid),
+    '#definition', pg_get_statisticsobjdef(s.oid),
+    'table', s.stxrelid::regclass::text,
+    -- the definition lists columns as they stand in the table, which is no matter of the object's own
+    'columns', (select jsonb_agg(a.attname order by a.attname) from unnest(s.stxkeys) as k (attnum)
+      join pg_attribute as a on a.attrelid = s.stxrelid and a.attnum = k.attnum),
+    'expressions', to_jsonb(pg_get_statisticsobjdef_expressions(s.oid)),
+    'kinds', to_jsonb(s.stxkind::text[]),
     'target', case when coalesce(s.stxstattarget, -1) >= 0 then s.stxstattarget end,
     'owner', nullif(pg_get_userbyid(s.stxowner), current_user),
     'comment', obj_description(s.oid, 'pg_statistic_ext')

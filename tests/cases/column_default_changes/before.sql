@@ -1,0 +1,4 @@
+CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'select 1';
+CREATE SEQUENCE s1; CREATE SEQUENCE s2;
+CREATE TABLE t (a int DEFAULT 1, b text DEFAULT 'x', c int DEFAULT f(), d int DEFAULT nextval('s1'), e timestamptz DEFAULT now(), g int, h text DEFAULT NULL, i int DEFAULT (1 + 1));
+CREATE VIEW v AS SELECT * FROM t; ALTER VIEW v ALTER a SET DEFAULT 9;

@@ -1,0 +1,10 @@
+CREATE TABLE t (id int PRIMARY KEY, tenant int NOT NULL, b int);
+CREATE INDEX t_ab ON t (id) INCLUDE (b); CREATE INDEX t_w ON t (id) WHERE b > 1;
+CREATE VIEW v AS SELECT id, b FROM t;
+CREATE VIEW w AS SELECT id, b FROM v;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON t USING (tenant = b);
+CREATE FUNCTION tf() RETURNS trigger LANGUAGE plpgsql AS 'begin return new; end';
+CREATE TRIGGER tr BEFORE UPDATE OF b ON t FOR EACH ROW WHEN (new.b > 1) EXECUTE FUNCTION tf();
+CREATE TABLE c (a int, b int);
+GRANT SELECT ON w TO mx_reader;

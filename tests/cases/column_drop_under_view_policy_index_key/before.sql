@@ -1,0 +1,11 @@
+CREATE TABLE t (id int PRIMARY KEY, tenant int NOT NULL, a int, b int, g int GENERATED ALWAYS AS (a + b) STORED, UNIQUE (a, b), CHECK (a < b));
+CREATE INDEX t_a ON t (a); CREATE INDEX t_ab ON t (id) INCLUDE (b); CREATE INDEX t_w ON t (id) WHERE a > 1;
+CREATE STATISTICS st ON a, b FROM t;
+CREATE VIEW v AS SELECT id, a, b FROM t;
+CREATE VIEW w AS SELECT id, a FROM v;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON t USING (tenant = a);
+CREATE FUNCTION tf() RETURNS trigger LANGUAGE plpgsql AS 'begin return new; end';
+CREATE TRIGGER tr BEFORE UPDATE OF a ON t FOR EACH ROW WHEN (new.a > 1) EXECUTE FUNCTION tf();
+CREATE TABLE c (a int, b int, FOREIGN KEY (a, b) REFERENCES t (a, b));
+GRANT SELECT ON w TO mx_reader;

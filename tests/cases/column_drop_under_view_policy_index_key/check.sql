@@ -1,0 +1,1 @@
+SELECT id, tenant, b FROM t ORDER BY 1;

@@ -1,0 +1,1 @@
+SELECT id, a, g3 FROM t ORDER BY 1;

@@ -1,0 +1,1 @@
+SELECT (SELECT array_agg(id) FROM plain), (SELECT array_agg(id ORDER BY id) FROM ser), (SELECT array_agg(id ORDER BY id) FROM ident), (SELECT array_agg(id ORDER BY id) FROM down), (SELECT array_agg(id ORDER BY id) FROM big);

@@ -1,0 +1,1 @@
+INSERT INTO plain VALUES (41,'a'); INSERT INTO ser (t) VALUES ('a'),('b'),('c'); INSERT INTO ident (t) VALUES ('a'),('b'); INSERT INTO ident2 (t) VALUES ('a'); INSERT INTO down (t) VALUES ('a'),('b'); INSERT INTO big (t) VALUES ('a'),('b');

@@ -1,0 +1,1 @@
+CREATE TABLE t (id int PRIMARY KEY, a int DEFAULT 5, b boolean DEFAULT false, c timestamptz DEFAULT now(), d jsonb DEFAULT '{}', e text[], f varchar(4), g uuid, h numeric(20,0), i text, j jsonb, k text, l numeric, m int DEFAULT 1);

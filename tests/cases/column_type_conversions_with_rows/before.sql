@@ -1,0 +1,1 @@
+CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT '5', b int DEFAULT 0, c timestamp DEFAULT now(), d text DEFAULT '{}', e varchar(3)[], f char(4), g text, h bigint, i date, j json, k bytea, l text, m boolean DEFAULT true);

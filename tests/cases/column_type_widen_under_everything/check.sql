@@ -1,0 +1,1 @@
+SELECT t.id, a, v, n, g FROM t ORDER BY 1;

@@ -1,0 +1,1 @@
+SELECT id, a::text, b::text::boolean FROM t ORDER BY 1;

@@ -1,0 +1,4 @@
+CREATE TABLE t (a int, b int, CONSTRAINT t_b UNIQUE (b));
+CREATE UNIQUE INDEX t_a ON t (a);
+CREATE TABLE u (x int REFERENCES t (a));
+CREATE TABLE w (x int REFERENCES t (b));

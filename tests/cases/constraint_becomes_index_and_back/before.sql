@@ -1,0 +1,4 @@
+CREATE TABLE t (a int, b int, CONSTRAINT t_a UNIQUE (a));
+CREATE UNIQUE INDEX t_b ON t (b);
+CREATE TABLE u (x int REFERENCES t (a));
+CREATE TABLE w (x int REFERENCES t (b));

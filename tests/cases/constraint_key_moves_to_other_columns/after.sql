@@ -1,0 +1,3 @@
+CREATE TABLE p (a int NOT NULL, b int NOT NULL, c int, PRIMARY KEY (b), CONSTRAINT p_b UNIQUE (a));
+CREATE TABLE k (a int REFERENCES p (b), b int, FOREIGN KEY (b) REFERENCES p (a));
+CREATE VIEW g AS SELECT b, count(*) AS n, c FROM p GROUP BY b;

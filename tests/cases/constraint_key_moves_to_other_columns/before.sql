@@ -1,0 +1,3 @@
+CREATE TABLE p (a int NOT NULL, b int NOT NULL, c int, PRIMARY KEY (a), CONSTRAINT p_b UNIQUE (b));
+CREATE TABLE k (a int REFERENCES p (b), b int, FOREIGN KEY (b) REFERENCES p);
+CREATE VIEW g AS SELECT a, count(*) AS n, c FROM p GROUP BY a;

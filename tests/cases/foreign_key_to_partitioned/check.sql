@@ -1,0 +1,1 @@
+SELECT r.*, q.* FROM r, q;

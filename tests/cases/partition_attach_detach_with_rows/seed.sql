@@ -1,0 +1,1 @@
+INSERT INTO e VALUES (1,1,'a'),(2,2,'b'); INSERT INTO e3 VALUES (3,3,'c'); INSERT INTO e4 VALUES ('d',4,4);

@@ -1,0 +1,1 @@
+SELECT e.*, (SELECT count(*) FROM r) FROM e ORDER BY 1;

@@ -1,0 +1,1 @@
+SELECT id, d, v, w FROM e ORDER BY 1;

@@ -1,0 +1,1 @@
+SELECT * FROM c ORDER BY 1;

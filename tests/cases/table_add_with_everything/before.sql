@@ -1,0 +1,2 @@
+CREATE SCHEMA app;
+COMMENT ON SCHEMA app IS 'application';

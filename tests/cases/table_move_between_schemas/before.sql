@@ -1,0 +1,4 @@
+CREATE SCHEMA a; CREATE SCHEMA b;
+CREATE TABLE a.t (id serial PRIMARY KEY, x text);
+CREATE TABLE a.u (id int REFERENCES a.t);
+CREATE VIEW a.v AS SELECT x FROM a.t;

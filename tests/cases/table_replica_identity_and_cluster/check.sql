@@ -1,0 +1,1 @@
+SELECT * FROM a ORDER BY 1;
