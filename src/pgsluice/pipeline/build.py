@@ -166,9 +166,10 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
         raise InputError(f"schema folder {shown} does not exist", hint=f"mkdir -p {shown}")
     lock = read_lock(target.migrations_dir)
     opened = lock.open if lock else None
-    intact = _refuse_changed_history(project, target, opened)
-    history = read_history(target.migrations_dir)
     old = split_filename(target.migrations_dir / opened) if opened else None
+    anew = opened if old is not None and name in (None, old.name) else None
+    intact = _refuse_changed_history(project, target, anew)
+    history = read_history(target.migrations_dir)
     later = [one for one in history if old is not None and one.filename > old.filename]
     if later:
         raise RefusedError(
