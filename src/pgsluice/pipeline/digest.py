@@ -64,7 +64,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token of SQL text; `start` counts characters, a directive's text is its words alone."""
+    """A token of SQL text; `start` counts characters, a directive's is cut to its words."""
 
     start: int
     text: str
@@ -114,32 +114,48 @@ def sql_digest(text: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def schema_digest(folder: Path) -> str:
+def schema_digest(folder: Path, *, root: Path | None = None) -> str:
     """The digest of a schema folder: of each file's name in it and the digest of its text.
+
+    Args:
+        folder: The folder.
+        root: What paths in messages are relative to.
 
     Raises:
         InputError: The folder is missing, or a link in it leads nowhere.
     """
     digest = hashlib.sha256()
-    for name, path in schema_files(folder):
+    for name, path in schema_files(folder, root=root):
         digest.update(os.fsencode(name) + b"\0")
         digest.update(_bytes_digest(path.read_bytes()).encode() + b"\0")
     return digest.hexdigest()
 
 
-def schema_files(folder: Path) -> tuple[tuple[str, Path], ...]:
+def schema_files(folder: Path, *, root: Path | None = None) -> tuple[tuple[str, Path], ...]:
     """Each `.sql` file below a folder with its POSIX path in it, in byte order of that path.
 
     Hidden files and folders (`.git`, an editor's `.#name.sql`) are left out; links are followed.
 
+    Args:
+        folder: The folder.
+        root: What paths in messages are relative to.
+
     Raises:
         InputError: The folder is missing or no folder, a link leads nowhere or back to a folder above it.
     """
+    shown = relative_name(folder, root)
+    if not folder.exists():
+        raise InputError(f"schema folder {shown} does not exist", hint=f"mkdir -p {shown}")
     if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise InputError(f"schema folder {folder} {what}", hint=f"mkdir -p {folder}")
-    found = sorted(_walk(folder, "", above=(folder.resolve(),)), key=lambda item: os.fsencode(item[0]))
-    return tuple(found)
+        raise InputError(f"schema folder {shown} is not a folder", hint=f"mv {shown} {shown}.old")
+    found = _walk(folder, "", above=(folder.resolve(),), root=root)
+    return tuple(sorted(found, key=lambda item: os.fsencode(item[0])))
+
+
+def relative_name(path: Path, root: Path | None) -> str:
+    """A path as messages show it: relative to the root where it is below it."""
+    is_below = root is not None and path.is_relative_to(root)
+    return (path.relative_to(root) if root is not None and is_below else path).as_posix()
 
 
 def is_dump_guard(line: str) -> bool:
@@ -154,19 +170,22 @@ def _bytes_digest(data: bytes) -> str:
         return hashlib.sha256(b"\0" + data).hexdigest()
 
 
-def _walk(folder: Path, prefix: str, *, above: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
+def _walk(
+    folder: Path, prefix: str, *, above: tuple[Path, ...], root: Path | None
+) -> Iterator[tuple[str, Path]]:
     with os.scandir(folder) as entries:
         visible = [entry for entry in entries if not entry.name.startswith(".")]
     for entry in visible:
         path = folder / entry.name
+        shown = relative_name(path, root)
         if entry.is_dir():
-            real = path.resolve() if entry.is_symlink() else None
+            real = path.resolve()
             if real in above:
-                raise InputError(f"{path} is a link to a folder above it", hint=f"rm {path}")
-            yield from _walk(path, f"{prefix}{entry.name}/", above=(*above, real or path.resolve()))
+                raise InputError(f"{shown} is a link to a folder above it", hint=f"rm {shown}")
+            yield from _walk(path, f"{prefix}{entry.name}/", above=(*above, real), root=root)
         elif entry.name.endswith(".sql"):
             if not entry.is_file():
-                raise InputError(f"{path} is not a file, or a link that leads nowhere", hint=f"rm {path}")
+                raise InputError(f"{shown} is not a file, or a link that leads nowhere", hint=f"rm {shown}")
             yield f"{prefix}{entry.name}", path
 
 
@@ -193,7 +212,7 @@ def _comment(start: int, text: str) -> Token:
     directive = _DIRECTIVE.match(text)
     if directive is None:
         return Token(start, text, TokenKind.COMMENT)
-    return Token(start, f"-- pgsluice: {' '.join(directive[1].split())}", TokenKind.DIRECTIVE)
+    return Token(start, f"-- pgsluice: {directive[1].strip()}", TokenKind.DIRECTIVE)
 
 
 def _comment_end(text: str, start: int) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = "pgsluice:"
 _RENAMED: Final = re.compile(
-    r"""-- pgsluice: renamed from (?P<name>"(?:[^"]|"")+"|'(?:[^']|'')*'|[^\W\d][\w$]*)\Z"""
+    r"""-- pgsluice: renamed\s+from\s+(?P<name>"(?:[^"]|"")+"|'(?:[^']|'')*'|[^\W\d][\w$]*)\Z"""
 )
 _ELEMENT_LISTS: Final = {"CreateStmt": "tableElts", "CompositeTypeStmt": "coldeflist"}
 
@@ -123,7 +123,8 @@ def _parts(entry: Entry) -> Iterator[_Part]:
 
 def _labels(entry: Entry, tree: Tree) -> Iterator[_Part]:
     """An enum's labels: the parser does not say where they are, but they are the only strings."""
-    found = [token for token in tokens(entry.text) if token.text.endswith("'")]
+    code = (token for token in tokens(entry.text) if token.kind is TokenKind.OTHER)
+    found = [token for token in code if token.text.endswith("'")]
     for token, value in zip(found, tree.node.get("vals", ()), strict=False):
         yield _Part(entry.start + token.start, "label", value["String"].get("sval", ""))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgsluice.errors import InputError
-from pgsluice.pipeline.digest import schema_digest, schema_files
+from pgsluice.pipeline.digest import relative_name, schema_digest, schema_files
 from pgsluice.pipeline.sources.catalog import Catalog, Entry
 from pgsluice.pipeline.sources.directives import find_renames
 from pgsluice.pipeline.sources.facts import find_facts
@@ -36,11 +36,7 @@ def read_schema(folder: Path, *, root: Path, known: Collection[str] = ()) -> Sch
         InputError: A file or statement that cannot be used, an object defined twice, statements that need
             each other; each with its place.
     """
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        name = _relative(folder, root)
-        raise InputError(f"schema folder {name} {what}", hint=f"mkdir -p {name}")
-    files = [read_file(path, _relative(path, root)) for _, path in schema_files(folder)]
+    files = [read_file(path, relative_name(path, root)) for _, path in schema_files(folder, root=root)]
     entries: list[Entry] = []
     renames: list[Rename] = []
     for file in files:
@@ -61,13 +57,6 @@ def read_schema(folder: Path, *, root: Path, known: Collection[str] = ()) -> Sch
 def read_entries(files: Iterable[SourceFile]) -> list[Entry]:
     """The statements of files with what ordering knows about them, in file order."""
     return [entry for file in files for entry in _read_entries(file)]
-
-
-def _relative(path: Path, root: Path) -> str:
-    try:
-        return path.relative_to(root).as_posix()
-    except ValueError:
-        return path.as_posix()
 
 
 def _read_entries(file: SourceFile) -> list[Entry]:
