@@ -20,6 +20,7 @@ from pgsluice.pipeline.statement import Phase
 
 RELATIONS = frozenset({"table", "view", "materialized view", "sequence", "index"})
 TYPES = frozenset({"table", "view", "materialized view", "enum", "composite", "domain", "range", "base type"})
+ROUTINES = frozenset({"function", "aggregate"})
 EARLY = frozenset({Phase.PREPARE, Phase.EXPAND})
 # Their `install` steps are switches and tuning, which nobody has to wait for.
 STRUCTURAL = frozenset({"table", "column"})
@@ -340,3 +341,16 @@ def _order_by_names(graph: Graph, events: Events, scene: Scene) -> None:
             for old in freed.get(name, ()):
                 if old != address:
                     graph.precede(graph.of("drop", old), graph.of(action, address))
+    _drop_old_signatures_first(graph, events)
+
+
+def _drop_old_signatures_first(graph: Graph, events: Events) -> None:
+    """A routine's old signature goes before the new one comes, where nothing else says otherwise."""
+    gone: dict[tuple[str, ...], list[Address]] = defaultdict(list)
+    for address in events.destroyed:
+        if address.kind in ROUTINES:
+            gone[address.path[:2]].append(address)
+    for address in events.created:
+        if address.kind in ROUTINES:
+            for old in gone.get(address.path[:2], ()):
+                _hint(graph, graph.of("drop", old), graph.of("create", address))
