@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003 typer reads it
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,6 @@ from pgsluice.cli.output import (
 from pgsluice.errors import ExitCode, UnreachableError
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from pgsluice.pipeline.check import CheckResult
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)

@@ -13,7 +13,7 @@ from pgsluice.pipeline.assembly import RenderedStatement, assemble
 from pgsluice.pipeline.marks import Piece, Word, mark_generated, read_marks
 from pgsluice.pipeline.quoting import join_name
 from pgsluice.pipeline.refusals import TemplateWords, refuse_unsaid
-from pgsluice.pipeline.statement import PHASE_ORDER, Phase, Plan
+from pgsluice.pipeline.statement import PHASE_ORDER, Phase, Plan, Statement
 from pgsluice.pipeline.template_environment import TEMPLATE_FAULTS, TemplateEnvironment, template_error
 from pgsluice.pipeline.template_source import SKELETON, Chain, TemplateLoader, check_chain
 
@@ -130,7 +130,9 @@ def _context(plan: Plan, *, target: Target, template: Path | None) -> dict[str, 
     )
     printed |= {
         "checks": plan.checks,
-        "waits": bool(plan.touched) or template is not None,
+        "waits": template is not None
+        or bool(plan.touched)
+        or any(_meets_others(one) for one in plan.statements),
         "creates_functions": any(
             " ".join(statement.sql[:40].lower().split()).startswith(creates) for statement in plan.statements
         ),
@@ -141,6 +143,11 @@ def _context(plan: Plan, *, target: Target, template: Path | None) -> dict[str, 
         "tables": tuple(join_name(table) for table in sorted(plan.touched)),
         "plan": printed,
     }
+
+
+def _meets_others(statement: Statement) -> bool:
+    """Whether it works on something that was there before, so that it may have to wait for its lock."""
+    return not statement.claim.startswith(("create ", "settle ", "tie "))
 
 
 def _places(plan: Plan, phase: Phase) -> str:
