@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.config import load_project
+from pgsluice.errors import RefusedError
 from pgsluice.pipeline.build import build_target
 from pgsluice.pipeline.devdb import open_dev
 from pgsluice.pipeline.history import read_history
@@ -14,7 +14,10 @@ from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.replay import replay
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from pgsluice.config import Project
 
 CONFIG: Final = """\
 postgres = ["15", "18"]
@@ -67,7 +70,24 @@ AFTER: Final = "select name, email from shop.customers order by name"
 
 
 def run_demo(folder: Path, *, shown: Callable[[str], None], progress: Callable[[str], None]) -> None:
-    """Write a project into `folder` and take it through two migrations, telling what happens."""
+    """Write a project into `folder` and take it through two migrations, telling what happens.
+
+    Args:
+        folder: Empty or not there yet.
+        shown: Gets each paragraph of the story.
+        progress: Gets a line for each stage that may take long.
+    """
+    project = _first_migration(folder, shown, progress)
+    _edit(project, shown, progress)
+    _apply(project, shown, progress)
+    place = shlex.quote(str(folder))
+    shown("atlas.sum and pgsluice.lock record it; CI checks them without a database:")
+    shown(
+        f"  $ cd {place} && pgsluice verify\n  $ pgsluice dev stop     # the scratch server, when you are done"
+    )
+
+
+def _first_migration(folder: Path, shown: Callable[[str], None], progress: Callable[[str], None]) -> Project:
     _write(
         folder,
         {
@@ -78,27 +98,38 @@ def run_demo(folder: Path, *, shown: Callable[[str], None], progress: Callable[[
             "schema/shop/views/balances.sql": BALANCES,
         },
     )
-    shown(f"A project in {folder}: schema/shop holds what the database is, one object a file.\n\n{CUSTOMERS}")
+    shown(f"A project in {folder}: schema/shop holds what the database is, one object a file.")
+    shown(_indented(CUSTOMERS))
     project = load_project(folder)
-    target = project.target("shop")
-    first = build_target(project, target, name="first", progress=progress)
-    shown(f"$ pgsluice build first\nwrote {first.migration}, proved on {first.server}\n")
-    _write(
-        folder,
-        {"schema/shop/tables/customers.sql": EDITED_CUSTOMERS, "templates/shop/add_email.sql.j2": TEMPLATE},
-    )
-    shown("Then an edit, customers get an email that may not be null:\n")
-    shown(EDITED_CUSTOMERS)
-    shown("Rows that exist need one too. No diff can know it, so a template says it:\n")
-    shown(TEMPLATE)
+    first = build_target(project, project.target(None), name="first", progress=progress)
+    shown(f"  $ pgsluice build first\n  wrote {first.migration}, proved on {first.server}")
+    return project
+
+
+def _edit(project: Project, shown: Callable[[str], None], progress: Callable[[str], None]) -> None:
+    target = project.target(None)
+    _write(project.root, {"schema/shop/tables/customers.sql": EDITED_CUSTOMERS})
+    shown("An edit: customers get an email, and it may not be null.")
+    shown(_indented(EDITED_CUSTOMERS))
+    try:
+        build_target(project, target, name="add_email", progress=progress)
+    except RefusedError as refusal:
+        shown("Rows that are there would get no value. No diff can know one, so the build refuses:")
+        shown(f"  $ pgsluice build add_email\n{_indented(f'error: {refusal}')}")
+    _write(project.root, {"templates/shop/add_email.sql.j2": TEMPLATE})
+    shown("A template says it, and stays when the migration is generated again:")
+    shown(_indented(TEMPLATE))
     second = build_target(project, target, name="add_email", progress=progress)
     assert second.migration is not None
-    text = (folder / second.migration).read_text(encoding="utf-8")
     shown(
-        f"$ pgsluice build add_email\nwrote {second.migration}, proved on {second.server}, and again with rows\n"
+        f"  $ pgsluice build add_email\n  wrote {second.migration}, proved on {second.server}, "
+        "and again with rows"
     )
-    shown("\n".join(f"  {line}" if line else "" for line in text.splitlines()) + "\n")
-    history = read_history(target.migrations_dir)
+    shown(_indented((project.root / second.migration).read_text(encoding="utf-8")))
+
+
+def _apply(project: Project, shown: Callable[[str], None], progress: Callable[[str], None]) -> None:
+    history = read_history(project.target(None).migrations_dir)
     progress("applying both migrations to a scratch database")
     with (
         open_dev(project.dev, root=project.root, progress=progress) as server,
@@ -111,11 +142,12 @@ def run_demo(folder: Path, *, shown: Callable[[str], None], progress: Callable[[
         replay(conninfo, history[1:], root=project.root)
         with connected(conninfo) as conn:
             rows = conn.execute(AFTER.encode()).fetchall()
-    shown("Applied to a database with rows in it:\n")
-    shown("\n".join(f"  {name}  {email}" for name, email in rows) + "\n")
-    shown(
-        f"atlas.sum and pgsluice.lock record it; CI checks them without a database:\n$ cd {shlex.quote(str(folder))} && pgsluice verify"
-    )
+    shown("Both migrations applied, with rows put in between:")
+    shown("\n".join(f"  {name:<8} {email}" for name, email in rows))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" if line else "" for line in text.strip("\n").splitlines())
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pgsluice.cli.output import emit, progress, session
+from pgsluice.cli.output import progress, session
 from pgsluice.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -39,4 +40,9 @@ def demo(
     if place.exists() and (not place.is_dir() or any(one.name != ".venv" for one in place.iterdir())):
         raise InputError(f"{place} is not empty", hint="pgsluice demo NEW_FOLDER")
     with progress() as shown:
-        run_demo(place, shown=lambda text: emit({}, text, as_json=False), progress=shown)
+        run_demo(place, shown=_paragraph, progress=shown)
+
+
+def _paragraph(text: str) -> None:
+    sys.stdout.write(f"{text}\n\n")
+    sys.stdout.flush()

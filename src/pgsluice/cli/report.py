@@ -76,7 +76,7 @@ def build_text(result: BuildResult) -> str:
         kept = f", {result.migration} is as it was" if result.migration else ""
         return f"nothing to do: the schema of {result.target} is the one of the last proved build{kept}"
     if result.outcome == "recorded":
-        return f"nothing to do: the migrations of {result.target} lead to this schema; pgsluice.lock is up to date"
+        return f"nothing to do: the migrations of {result.target} lead to this schema, pgsluice.lock says so"
     if result.outcome == "removed":
         return f"removed {result.migration}: the schema of {result.target} is again what came before it"
     lines = [f"wrote {result.migration}"]

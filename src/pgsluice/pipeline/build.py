@@ -54,7 +54,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """`migration` is the file written or kept, relative to the project; `plan` and `rendered` where one was made."""
+    """`migration` is the file written or kept, relative to the project; `plan` is there when it was written.
+
+    `server` is what the proof ran on, `rows_in` the tables that had rows in it, `no_rows_in` those that had
+    none, with the reason.
+    """
 
     target: str
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Prove everything again: history against schema, the newest migration, every upgrade fixture, on each server."""
+"""Prove everything again on each server: history against schema, newest migration, upgrade fixtures."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from pgsluice.pipeline.upgrade import MigrationText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
     from pgsluice.config import Project, Target
 
 BINARIES: Final = (Path("/usr/lib/postgresql"), Path("/usr/pgsql"), Path("/opt/homebrew/opt"))
@@ -43,7 +44,7 @@ class CheckResult:
 
 
 def find_servers(project: Project) -> dict[int, str]:
-    """Majors between the project's lowest and highest that this machine has, with the `dev` value for each."""
+    """The majors of the project's range that this machine has, with the `dev` value for each."""
     lowest, highest = project.postgres
     found: dict[int, str] = {}
     for folder in BINARIES:

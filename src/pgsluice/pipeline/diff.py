@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.plan import make_plan

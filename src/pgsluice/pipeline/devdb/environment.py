@@ -16,8 +16,7 @@ SHAPES_SESSIONS: Final = frozenset(
 )
 
 _lock: Final = threading.Lock()
-_hidden: Final[dict[str, str]] = {}
-_users = 0
+_scopes: Final[list[dict[str, str]]] = []
 
 
 def shapes_sessions(name: str) -> bool:
@@ -34,20 +33,20 @@ def is_libpq_variable(name: str) -> bool:
 def hidden_variables(is_hidden: Callable[[str], bool]) -> Iterator[None]:
     """Take the variables that `is_hidden` accepts out of this process's environment, and put them back.
 
-    A connection string cannot override PGTZ or PGSERVICE; only their absence can. Uses may overlap: the last
-    one to end puts everything back.
+    A connection string cannot override PGTZ or PGSERVICE; only their absence can. Uses may overlap: one that
+    ends before a younger one leaves it to that to put things back.
     """
-    global _users  # noqa: PLW0603 - the environment is one a process
+    hidden: dict[str, str] = {}
     with _lock:
-        _users += 1
+        _scopes.append(hidden)
         for name in [name for name in os.environ if is_hidden(name)]:
-            _hidden[name] = os.environ.pop(name)
+            hidden[name] = os.environ.pop(name)
     try:
         yield
     finally:
         with _lock:
-            _users -= 1
-            if _users == 0:
-                for name, value in _hidden.items():
-                    os.environ.setdefault(name, value)
-                _hidden.clear()
+            place = next(index for index, scope in enumerate(_scopes) if scope is hidden)
+            del _scopes[place]
+            heir = _scopes[place] if place < len(_scopes) else os.environ
+            for name, value in hidden.items():
+                heir.setdefault(name, value)

@@ -69,6 +69,8 @@ def use_server(spec: EmbeddedSpec | LocalSpec, root: Path, *, progress: Callable
         InputError: The specification leads to no binaries.
         UnreachableError: The server cannot be started.
     """
+    if not root.is_dir():
+        raise InputError(f"project root {root} is not a folder")
     binaries = find_binaries(spec)
     folder = server_folder(root, spec.identity)
     sweep(folder.path.parent, keep=folder)
@@ -125,13 +127,13 @@ def _stop(folder: ServerFolder) -> bool:
 def _stop_supervisor(folder: ServerFolder) -> None:
     """Ask the supervisor to stop its server, and wait until it has."""
     deadline = time.monotonic() + WAIT_S
-    asked = False
+    asked = ""
     while is_held(folder.supervisor_lock):
         pid = folder.supervisor_lock.read_text(encoding="utf-8")
-        if not asked and pid.isdecimal():
-            with suppress(ProcessLookupError):  # it ended since
+        if pid != asked and pid.isdecimal():  # it changes once, when the supervisor detaches
+            with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGTERM)
-            asked = True
+            asked = pid
         if time.monotonic() > deadline:
             raise UnreachableError(f"supervisor {pid} of the dev server does not stop", hint=f"kill -9 {pid}")
         time.sleep(PAUSE_S)

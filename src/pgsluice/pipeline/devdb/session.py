@@ -77,17 +77,19 @@ def stop_dev(root: Path) -> bool:
 def _served(admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> Iterator[DevServer]:
     import psycopg
 
+    from pgsluice.pipeline.devdb.admin import translated
     from pgsluice.pipeline.devdb.extensions import Extensions
     from pgsluice.pipeline.devdb.scratch import ScratchDatabases
     from pgsluice.pipeline.devdb.templates import TemplateCache
 
-    role = _check_rights(admin)
     scratch = ScratchDatabases(admin)
-    scratch.drop_dead()
+    with translated("cannot use the dev server"):
+        role = _check_rights(admin)
+        scratch.drop_dead()
     templates = TemplateCache(admin, scratch, role)
     yield DevServer(admin.version_num, _describe(admin, spec), Extensions(admin, spec), templates, scratch)
-    # Only book-keeping: a server that was stopped meanwhile has nothing to keep.
-    with suppress(psycopg.OperationalError):
+    # Book-keeping alone, which the next use makes up for: no reason to fail a command that has succeeded.
+    with suppress(psycopg.Error, UnreachableError):
         scratch.drop_dead()
         templates.finish()
 

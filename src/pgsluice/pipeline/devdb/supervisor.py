@@ -103,6 +103,7 @@ def main() -> None:
     own = wait_lock(folder.supervisor_lock, timeout_s=5)
     if own is None:  # another one lives
         return
+    own.write(str(os.getpid()))
     if os.fork() != 0:
         os._exit(0)  # the child has the lock as well
     own.write(str(os.getpid()))

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -24,7 +24,7 @@ LOST: Final = "lost the dev server"
 KEPT: Final = 12
 PINNED: Final = 16
 FIND: Final = "select from pg_catalog.pg_database where datname = %s"
-LOCK_SHARED: Final = "select pg_advisory_lock_shared(%s)"
+TRY_LOCK_SHARED: Final = "select pg_try_advisory_lock_shared(%s)"
 UNLOCK_SHARED: Final = "select pg_advisory_unlock_shared(%s)"
 TRY_LOCK: Final = "select pg_try_advisory_lock(%s)"
 UNLOCK: Final = "select pg_advisory_unlock(%s)"
@@ -90,13 +90,13 @@ class TemplateCache:
             yield
 
     def _pin(self, name: str) -> bool:
-        """Keep the template from being evicted; False when there is none."""
+        """Keep the template from being evicted; False while there is none, or others make or drop it."""
         control = self._admin.control
         with translated(LOST), self._lock:
             if name in self._pins:
                 del self._pins[name]
-            else:
-                control.execute(LOCK_SHARED, [_lock_key(name)])
+            elif not _succeeds(control, TRY_LOCK_SHARED, name):
+                return False
             if control.execute(FIND, [name]).rowcount == 0:
                 control.execute(UNLOCK_SHARED, [_lock_key(name)])
                 return False
@@ -140,8 +140,7 @@ class TemplateCache:
         with translated("cannot drop old templates"), self._admin.connection() as connection:
             names = [str(row[0]) for row in connection.execute(LIST_BY_USE)]
             for name in names[KEPT:]:
-                row = connection.execute(TRY_LOCK, [_lock_key(name)]).fetchone()
-                if row is None or not row[0]:
+                if not _succeeds(connection, TRY_LOCK, name):
                     continue
                 try:
                     if connection.execute(FIND, [name]).rowcount:
@@ -161,6 +160,12 @@ def _exclusive(connection: psycopg.Connection[Row], name: str) -> Iterator[None]
     finally:
         if not connection.closed:
             connection.execute(UNLOCK, [_lock_key(name)])
+
+
+def _succeeds(connection: psycopg.Connection[Row], try_lock: LiteralString, name: str) -> bool:
+    """Whether an attempt at the template's lock got it."""
+    row = connection.execute(try_lock, [_lock_key(name)]).fetchone()
+    return row is not None and row[0] is True
 
 
 def _lock_key(name: str) -> int:

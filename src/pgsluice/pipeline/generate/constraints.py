@@ -239,6 +239,8 @@ def _alter_index(old: Object, new: Object, scene: Scene) -> Alteration | None:
             return Alteration()
         sql = f"ALTER INDEX {qualified(new.get('parent'))} ATTACH PARTITION {qualified(new.path)}"
         return Alteration((Step(sql, Phase.ENFORCE),))
+    if facets == {"parent"} and _leaves_tree(new, scene):
+        return Alteration()
     if facets <= {"column_statistics", "tablespace"}:
         steps = _index_statistics(old, new)
         if "tablespace" in facets:
@@ -252,6 +254,15 @@ def _alter_index(old: Object, new: Object, scene: Scene) -> Alteration | None:
     if old.get("parent") is not None and new.get("parent") is not None and not scene.settling:
         return Alteration()
     return None
+
+
+def _leaves_tree(index: Object, scene: Scene) -> bool:
+    """Whether the index stays behind on a table that is detached."""
+    table = Address("table", tuple(index.get("table")))
+    old, new = scene.before.objects.get(table), scene.after.objects.get(table)
+    return (
+        old is not None and new is not None and old.get("parent") is not None and new.get("parent") is None
+    )
 
 
 def _create_domain_check(new: Object, scene: Scene) -> list[Step]:

@@ -6,9 +6,10 @@ from typing import Final
 
 from pgsluice.pipeline.generate.columns import column_definition, column_leftovers
 from pgsluice.pipeline.generate.naming import ident, identity, literal, options, qualified
+from pgsluice.pipeline.generate.partitions import attach_partition, stays_in_tree
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
-from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
+from pgsluice.pipeline.statement import Hazard, Phase
 
 # A change of these cannot be made on the table that is there.
 FIXED: Final = frozenset({"form", "partition_key", "server"})
@@ -119,8 +120,8 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
         return None
     steps: list[Step] = []
     table = f"ALTER {identity(new)}"
-    if facets & {"parent", "bound"}:
-        steps += _move(old, new)
+    if facets & {"parent", "bound"} and new.get("parent") is not None:
+        steps.append(attach_partition(old, new, scene))
     if "inherits" in facets:
         steps += _inherit(old, new)
     if "of_type" in facets:
@@ -156,7 +157,19 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
                 rewrites,
             )
         )
-    return Alteration(tuple(steps + _switches(old, new)))
+    keys = _keys_into(old, scene) if "bound" in facets and stays_in_tree(old, new) else frozenset()
+    return Alteration(tuple(steps + _switches(old, new)), keys)
+
+
+def _keys_into(partition: Object, scene: Scene) -> frozenset[Address]:
+    """Foreign keys to the tree: no partition that they point into can be detached."""
+    users = scene.users_of(Address("table", tuple(partition.get("parent"))), {"constraint"})
+    keys = (scene.before.objects[user] for user in users)
+    return frozenset(
+        key.address
+        for key in keys
+        if key.get("type") == "f" and key.get("references")[:2] == partition.get("parent")
+    )
 
 
 def _set_storage(table: str, old: dict[str, str], new: dict[str, str]) -> list[Step]:
@@ -168,37 +181,6 @@ def _set_storage(table: str, old: dict[str, str], new: dict[str, str]) -> list[S
         else []
     )
     return steps + ([Step(f"{table} SET ({options(set_)})", Phase.INSTALL)] if set_ else [])
-
-
-def _move(old: Object, new: Object) -> list[Step]:
-    """Detach from the old parent, attach to the new one; rows stay where they are."""
-    steps: list[Step] = []
-    name = qualified(new.path)
-    if old.get("parent") is not None:
-        parent = qualified(old.get("parent"))
-        steps.append(Step(f"ALTER TABLE {parent} DETACH PARTITION {name}", Phase.EXPAND))
-    if new.get("parent") is not None:
-        parent = qualified(new.get("parent"))
-        hazard = Hazard(
-            "scans-table", f"{'.'.join(new.path)} is scanned to check that its rows fit the bound"
-        )
-        condition = new.get("bound_condition") or "true"
-        checks = () if "satisfies_hash_partition" in condition else (
-            RowCheck(
-                rows=f"select * from {name} where not coalesce({condition}, true)",
-                message=f"rows of {'.'.join(new.path)} do not fit its new bound {new.get('bound')}",
-                hint="move these rows to another partition in block expand, or choose a wider bound",
-            ),
-        )  # fmt: skip
-        steps.append(
-            Step(
-                f"ALTER TABLE {parent} ATTACH PARTITION {name} {new.get('bound')}",
-                Phase.EXPAND,
-                (hazard,),
-                checks=checks,
-            )
-        )
-    return steps
 
 
 def _inherit(old: Object, new: Object) -> list[Step]:

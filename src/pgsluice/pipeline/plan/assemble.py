@@ -18,9 +18,14 @@ KIND_RANK: Final = {kind: position for position, kind in enumerate(KINDS)}
 ACTION_RANK: Final = {
     "keep": 0,
     "disown": 1,
+    "detach": 1,
     "drop": 2,
     "alter": 3,
     "create": 4,
+    "aside": 4,
+    "quiet": 5,
+    "route": 6,
+    "wake": 7,
     "own": 5,
     "refill": 6,
     "decorate": 7,
@@ -30,6 +35,8 @@ VERBS: Final = {
     "refill": "put back the rows of",
     "own": "tie",
     "disown": "untie",
+    "aside": "set rows aside of",
+    "route": "route rows of",
     "decorate": "settle",
 }
 TABLE_PARTS: Final = frozenset({"table", "column", "default", "constraint", "trigger", "policy", "rule"})
@@ -61,7 +68,7 @@ def make_plan(before: Snapshot, after: Snapshot, *, settling: bool = False) -> P
 
 
 def _rank(node: Node, phase: Mapping[Node, int]) -> tuple[object, ...]:
-    if node.action in ("drop", "disown", "keep"):
+    if node.action in ("drop", "disown", "detach", "keep"):
         return (
             phase[node],
             ACTION_RANK[node.action],
@@ -163,9 +170,20 @@ def _losses(steps: list[tuple[Node, Step]], scene: Scene, kept: set[Address]) ->
             continue
         if node.address in kept:
             found += _columns_not_carried(node.address, step, scene)
-        else:
+        elif not _carried_with_tree(node.address, kept, scene):
             found.append(Loss(step.loss, step.sql, likely.get(node.address)))
     return tuple(found)
+
+
+def _carried_with_tree(table: Address, kept: set[Address], scene: Scene) -> bool:
+    """Whether the rows of a partition are part of those that its tree's root keeps."""
+    old = scene.before.objects.get(table)
+    while table.kind == "table" and old is not None and old.get("parent") is not None:
+        table = Address("table", tuple(old.get("parent")))
+        if table in kept:
+            return True
+        old = scene.before.objects.get(table)
+    return False
 
 
 def _columns_not_carried(table: Address, step: Step, scene: Scene) -> list[Loss]:

@@ -151,6 +151,10 @@ def container(obj: Object) -> Address | None:
 
 def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
     """The destroyed object whose drop drops `obj` too: its container, or a column that it stands on."""
+    if obj.kind == "index" and obj.get("parent") is not None:
+        whole = Address("index", tuple(obj.get("parent")))
+        if whole in events.destroyed:
+            return whole
     above = container(obj)
     for _ in range(3):
         if above is None:

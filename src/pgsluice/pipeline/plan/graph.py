@@ -14,6 +14,7 @@ from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
 from pgsluice.pipeline.plan.carry import carried_columns, rows_aside, rows_back
+from pgsluice.pipeline.plan.partitions import add_partition_moves
 from pgsluice.pipeline.plan.events import Events, container, steps_aside, taken_along
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
@@ -86,6 +87,7 @@ def build_graph(events: Events, scene: Scene, *, apart: frozenset[Address]) -> G
         graph.add("decorate", address, decorate_changed(old, new, scene))
     _add_ownership(graph, events, scene)
     _add_carried_rows(graph, events, scene)
+    add_partition_moves(graph, events, scene)
     _order_by_needs(graph, events, scene)
     _order_by_names(graph, events, scene)
     return graph

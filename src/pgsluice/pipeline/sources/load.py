@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import generators, sql
@@ -57,7 +57,7 @@ class _Script:
         return self.statements[part], position - self.starts[part]
 
 
-def load_schema(conn: psycopg.Connection, source: SchemaSource, *, search_path: str) -> None:
+def load_schema(conn: psycopg.Connection[Any], source: SchemaSource, *, search_path: str) -> None:
     """Run a schema's statements, after creating the roles that it names and the server lacks.
 
     Function bodies are not checked: they may name what comes later, and have a validator of their own.
@@ -87,7 +87,7 @@ def load_schema(conn: psycopg.Connection, source: SchemaSource, *, search_path: 
                 raise load_error(source, error, statement=at[0], position=at[1]) from error
 
 
-def _create_roles(conn: psycopg.Connection, source: SchemaSource) -> None:
+def _create_roles(conn: psycopg.Connection[Any], source: SchemaSource) -> None:
     """Create the roles that a schema names and the server lacks, without login."""
     if not source.roles:
         return
@@ -110,7 +110,7 @@ def _batches(statements: Sequence[SourceStatement]) -> Iterator[Sequence[SourceS
         yield statements[start : start + size]
 
 
-def _settings(conn: psycopg.Connection, search_path: str) -> tuple[str, ...]:
+def _settings(conn: psycopg.Connection[Any], search_path: str) -> tuple[str, ...]:
     path = sql.Identifier(search_path) if search_path else sql.Literal("")
     return (sql.SQL(_SEARCH_PATH).format(path).as_string(conn), *_SETTINGS)
 
@@ -134,7 +134,7 @@ def _join(statements: Sequence[SourceStatement], settings: Sequence[str]) -> _Sc
     return _Script(_SEPARATOR.join(texts), tuple(starts), owners)
 
 
-def _run(conn: psycopg.Connection, text: str) -> list[PGresult]:
+def _run(conn: psycopg.Connection[Any], text: str) -> list[PGresult]:
     """Send one query of many statements; a result for each that ran, the last one may be an error.
 
     psycopg's own `execute` would raise the error without saying how many statements went before it.

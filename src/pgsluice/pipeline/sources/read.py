@@ -84,8 +84,9 @@ def _ordered(entries: Sequence[Entry], graph: Graph) -> tuple[SourceStatement, .
     for number, keys in _keys_to_split(entries, graph, order).items():
         entry = entries[number]
         texts[number], split = split_keys(entry.text, keys)
-        for key in split:
-            after = max(place[other] for other in (number, *graph.key_needs[number, key.byte]))
+        after = place[number]
+        for key in split:  # one after the other: names depend on it
+            after = max(after, *(place[other] for other in graph.key_needs[number, key.byte]))
             later.append((after, number, key.byte, _key_statement(entry, key.position, text=key.text)))
     later.sort(key=lambda item: item[:3])
     statements: list[SourceStatement] = []

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.sources.tree import Node
 
-_SEQUENCE_FUNCTIONS: Final = frozenset(("nextval", "currval", "setval"))
+# Functions whose first argument is a name in a string, and the name space of that name.
+_NAME_FUNCTIONS: Final = {
+    **dict.fromkeys(("nextval", "currval", "setval"), Space.RELATION),
+    **dict.fromkeys(("to_tsvector", "to_tsquery", "ts_headline"), Space.TEXT_SEARCH),
+    **dict.fromkeys(("plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery"), Space.TEXT_SEARCH),
+    "ts_lexize": Space.TEXT_SEARCH,
+}
 _REG_TYPES: Final = {
     "regclass": Space.RELATION,
     "regtype": Space.TYPE,
@@ -55,6 +61,26 @@ _BY_STRING: Final = {
     "server_name": Space.SERVER,
     "fdwname": Space.WRAPPER,
     "local_schema": Space.SCHEMA,
+    "extname": Space.EXTENSION,
+    "pubname": Space.PUBLICATION,
+    "accessMethod": Space.ACCESS_METHOD,
+    "amname": Space.ACCESS_METHOD,
+    "lang": Space.LANGUAGE,
+}
+_BY_LIST: Final = {
+    "cfgname": Space.TEXT_SEARCH,
+    "collation": Space.COLLATION,
+    "collname": Space.COLLATION,
+    "defnames": Space.MEMBER,
+    "dictname": Space.TEXT_SEARCH,
+    "func_name": Space.ROUTINE,
+    "handler_name": Space.ROUTINE,
+    "opclass": Space.OPERATOR_CLASS,
+    "opfamilyname": Space.OPERATOR_CLASS,
+    "plhandler": Space.ROUTINE,
+    "plinline": Space.ROUTINE,
+    "plvalidator": Space.ROUTINE,
+    "typeName": Space.TYPE,
 }
 _MIXED: Final = (Space.ROUTINE, Space.TYPE, Space.TEXT_SEARCH, Space.COLLATION)
 # Parameters that name nothing, or what may come later: PostgreSQL keeps a place for a peer.
@@ -132,8 +158,8 @@ class UseCollector:
         is_open = "agg_within_group" in node or "func_variadic" in node or "agg_star" in node
         is_call = "funcformat" in node
         self.add(name, arguments=len(arguments) if is_call and not is_open else None)
-        if name is not None and name.name in _SEQUENCE_FUNCTIONS and arguments:
-            self._add_literal(arguments[0], Space.RELATION)
+        if name is not None and name.name in _NAME_FUNCTIONS and arguments:
+            self._add_literal(arguments[0], _NAME_FUNCTIONS[name.name])
         return True
 
     def on_cast(self, _: Node, value: Any) -> bool:
@@ -150,10 +176,6 @@ class UseCollector:
         self.add(name)
         return True
 
-    def on_routine_list(self, _: Node, value: Any) -> bool:
-        self.add(qualified(Space.ROUTINE, value))
-        return True
-
     def on_operator(self, _: Node, value: Any) -> bool:
         self.add(qualified(Space.OPERATOR, value["name"]), is_sure=False)
         return False
@@ -162,12 +184,9 @@ class UseCollector:
         self.add(qualified(Space.OPERATOR, value), is_sure=False)
         return True
 
-    def on_collation(self, _: Node, value: Any) -> bool:
-        self.add(qualified(Space.COLLATION, value))
-        return True
-
-    def on_operator_class(self, _: Node, value: Any) -> bool:
-        self.add(qualified(Space.OPERATOR_CLASS, value))
+    def on_dictionaries(self, _: Node, value: Any) -> bool:
+        for item in value:
+            self.add(qualified(Space.TEXT_SEARCH, item["List"]["items"]))
         return True
 
     def on_cte(self, _: Node, value: Any) -> bool:
@@ -176,6 +195,12 @@ class UseCollector:
 
     def on_role(self, _: Node, value: Any) -> bool:
         self.roles.add(value)
+        return True
+
+    def on_list(self, _: Node, value: Any, *, space: Space) -> bool:
+        if type(value) is not list:
+            return False
+        self.add(qualified(space, value))
         return True
 
     def on_string(self, _: Node, value: Any, *, space: Space) -> bool:
@@ -265,28 +290,28 @@ def _on_string(space: Space) -> Callable[[UseCollector, Node, Any], bool]:
     return lambda collector, node, value: collector.on_string(node, value, space=space)
 
 
+def _on_list(space: Space) -> Callable[[UseCollector, Node, Any], bool]:
+    return lambda collector, node, value: collector.on_list(node, value, space=space)
+
+
 _HANDLERS: Final[dict[str, Callable[[UseCollector, Node, Any], bool]]] = {
     "AlterTableCmd": UseCollector.on_command,
     "A_Expr": UseCollector.on_operator,
     "DefElem": UseCollector.on_definition,
     "TypeCast": UseCollector.on_cast,
-    "collation": UseCollector.on_collation,
-    "collname": UseCollector.on_collation,
     "ctename": UseCollector.on_cte,
-    "func_name": UseCollector.on_routine_list,
+    "dicts": UseCollector.on_dictionaries,
     "funcname": UseCollector.on_call,
-    "handler_name": UseCollector.on_routine_list,
     "indexname": UseCollector.on_index,
     "name": UseCollector.on_index,
     "names": UseCollector.on_type,
     "object": UseCollector.on_object,
     "objects": UseCollector.on_objects,
     "objname": UseCollector.on_routine,
-    "opclass": UseCollector.on_operator_class,
     "operName": UseCollector.on_operator_list,
     "pktable": UseCollector.on_key,
-    "plhandler": UseCollector.on_routine_list,
     "relname": UseCollector.on_relation,
     "rolename": UseCollector.on_role,
+    **{key: _on_list(space) for key, space in _BY_LIST.items()},
     **{key: _on_string(space) for key, space in _BY_STRING.items()},
 }

@@ -15,6 +15,11 @@ select
     'tablespace', (select s.spcname from pg_tablespace as s where s.oid = c.reltablespace),
     'access_method', (select a.amname from pg_am as a where a.oid = c.relam and a.amname <> 'heap'),
     'partition_key', case when c.relkind = 'p' then pg_get_partkeydef(c.oid) end,
+    '#key_columns', case when c.relkind = 'p' then (
+      select jsonb_agg(distinct a.attname) from pg_depend as d
+      join pg_attribute as a on a.attrelid = c.oid and a.attnum = d.objsubid
+      where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.objsubid > 0
+        and d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid and d.refobjsubid = 0 and d.deptype = 'i') end,
     'parent', case when c.relispartition then (
       select jsonb_build_array(pn.nspname, p.relname) from pg_inherits as i
       join pg_class as p on p.oid = i.inhparent join pg_namespace as pn on pn.oid = p.relnamespace

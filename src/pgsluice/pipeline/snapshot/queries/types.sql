@@ -42,6 +42,10 @@ select
       join pg_opclass as o on o.oid = r.rngsubopc
       join pg_namespace as opn on opn.oid = o.opcnamespace
       where r.rngtypid = t.oid) end,
+    '#multirange', case when t.typtype = 'r' then (
+      select jsonb_build_array(mn.nspname, m.typname)
+      from pg_range as r join pg_type as m on m.oid = r.rngmultitypid join pg_namespace as mn on mn.oid = m.typnamespace
+      where r.rngtypid = t.oid) end,
     'base', case when t.typtype = 'b' or t.typtype = 'p' then jsonb_build_array(
       t.typinput::text, t.typoutput::text, t.typreceive::text, t.typsend::text, t.typmodin::text, t.typmodout::text,
       t.typlen, t.typbyval, t.typalign, t.typstorage, t.typcategory, t.typispreferred, t.typdelim, t.typdefault) end,
