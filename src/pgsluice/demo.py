@@ -98,7 +98,7 @@ def _first_migration(folder: Path, shown: Callable[[str], None], progress: Calla
             "schema/shop/views/balances.sql": BALANCES,
         },
     )
-    shown(f"A project in {folder}: schema/shop holds what the database is, one object a file.")
+    shown(f"A project in {folder}: schema/shop is what the database is, one object a file.")
     shown(_indented(CUSTOMERS))
     project = load_project(folder)
     first = build_target(project, project.target(None), name="first", progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -33,14 +34,26 @@ def demo(
     """
     from pgsluice.demo import run_demo
 
-    start = session(ctx).folder
-    place = start / (folder or Path())
-    if folder is None and any(one.name != ".venv" for one in start.iterdir()):
-        place = start / "pgsluice-demo"
-    if place.exists() and (not place.is_dir() or any(one.name != ".venv" for one in place.iterdir())):
-        raise InputError(f"{place} is not empty", hint="pgsluice demo NEW_FOLDER")
+    place = _place(session(ctx).folder, folder)
     with progress() as shown:
         run_demo(place, shown=_paragraph, progress=shown)
+
+
+def _place(start: Path, folder: Path | None) -> Path:
+    """The folder asked for, or this one when it is empty, or a new one in it."""
+    if folder is not None:
+        place = start / folder
+        if place.exists() and not _is_free(place):
+            raise InputError(f"{place} is not empty", hint="pgsluice demo NEW_FOLDER")
+        return place
+    if _is_free(start):
+        return start
+    names = (f"pgsluice-demo{'' if number == 1 else f'-{number}'}" for number in itertools.count(1))
+    return next(start / name for name in names if not (start / name).exists())
+
+
+def _is_free(folder: Path) -> bool:
+    return folder.is_dir() and all(one.name == ".venv" for one in folder.iterdir())
 
 
 def _paragraph(text: str) -> None:
