@@ -223,10 +223,10 @@ def _switches(old: Object | None, new: Object) -> list[Step]:
     return steps
 
 
-def carry_rows_aside(old: Object, columns: list[str]) -> Step:
+def carry_rows_aside(old: Object, values: list[str]) -> Step:
     """Keep a table's rows while it is rebuilt; the rows of its children are kept by themselves."""
     only = "" if old.get("form") == "partitioned" else "ONLY "
-    listed = ", ".join(ident(column) for column in columns)
+    listed = ", ".join(values)
     hazard = Hazard("rewrites-table", f"{'.'.join(old.path)} is rebuilt and its rows copied twice")
     return Step(
         f"CREATE TEMPORARY TABLE {_aside(old.address)} ON COMMIT DROP AS\nSELECT {listed} FROM {only}{qualified(old.path)}",
@@ -235,11 +235,14 @@ def carry_rows_aside(old: Object, columns: list[str]) -> Step:
     )
 
 
-def bring_rows_back(new: Object, columns: list[str]) -> list[Step]:
+def bring_rows_back(new: Object, columns: list[str], values: list[str]) -> list[Step]:
     """Put the rows of a rebuilt table back."""
     listed = ", ".join(ident(column) for column in columns)
     aside = _aside(new.address)
-    insert = f"INSERT INTO {qualified(new.path)} ({listed})\nOVERRIDING SYSTEM VALUE\nSELECT {listed} FROM pg_temp.{aside}"
+    insert = (
+        f"INSERT INTO {qualified(new.path)} ({listed})\nOVERRIDING SYSTEM VALUE\n"
+        f"SELECT {', '.join(values)} FROM pg_temp.{aside}"
+    )
     return [Step(insert, Phase.EXPAND), Step(f"DROP TABLE pg_temp.{aside}", Phase.EXPAND)]
 
 

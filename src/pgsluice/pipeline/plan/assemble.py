@@ -28,11 +28,13 @@ ACTION_RANK: Final = {
     "wake": 7,
     "own": 5,
     "refill": 6,
-    "decorate": 7,
+    "discard": 7,
+    "decorate": 8,
 }
 VERBS: Final = {
     "keep": "keep the rows of",
     "refill": "put back the rows of",
+    "discard": "discard the old",
     "own": "tie",
     "disown": "untie",
     "aside": "set rows aside of",

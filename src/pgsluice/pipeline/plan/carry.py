@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pgsluice.pipeline.generate import Scene, Step
 from pgsluice.pipeline.generate.columns import counters_after_rows
+from pgsluice.pipeline.generate.held import HELD, brought_back, kept_aside
 from pgsluice.pipeline.generate.tables import bring_rows_back, carry_rows_aside
+from pgsluice.pipeline.plan.conversions import refuse_unreadable_copies
 from pgsluice.pipeline.plan.events import Events
 from pgsluice.pipeline.snapshot import Address
 
@@ -32,12 +34,23 @@ def _carried_by_parent(address: Address, events: Events, scene: Scene) -> bool:
     return was is not None and was == now and events.rebuilt(Address("table", tuple(was)))
 
 
-def rows_aside(address: Address, columns: list[str], scene: Scene) -> list[Step]:
+def rows_aside(address: Address, columns: list[str], events: Events, scene: Scene) -> list[Step]:
     """Statements that keep the rows before the table goes."""
-    return [carry_rows_aside(scene.before.objects[address], columns)]
+    gone = _destroyed_types(events)
+    old = [scene.before.objects[Address("column", (*address.path, column))] for column in columns]
+    refuse_unreadable_copies({column.address for column in old}, events.destroyed, scene)
+    return [carry_rows_aside(scene.before.objects[address], [kept_aside(column, gone) for column in old])]
 
 
-def rows_back(address: Address, columns: list[str], scene: Scene) -> list[Step]:
+def rows_back(address: Address, columns: list[str], events: Events, scene: Scene) -> list[Step]:
     """Statements that put the rows back once the table and its partitions stand."""
-    new = scene.after.objects[address]
-    return [*bring_rows_back(new, columns), *counters_after_rows(new, scene)]
+    new, gone = scene.after.objects[address], _destroyed_types(events)
+    columns_of = [Address("column", (*address.path, column)) for column in columns]
+    values = [
+        brought_back(scene.before.objects[column], scene.after.objects[column], gone) for column in columns_of
+    ]
+    return [*bring_rows_back(new, columns, values), *counters_after_rows(new, scene)]
+
+
+def _destroyed_types(events: Events) -> frozenset[Address]:
+    return frozenset(one for one in events.destroyed if one.kind in HELD)

@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import KINDS, Alteration, Scene
+from pgsluice.pipeline.plan.conversions import (
+    pulled_along,
+    put_aside_types,
+    unchecked_domains,
+    with_conversions,
+)
 from pgsluice.pipeline.snapshot import Address, Object
 
 # Children that vanish with what they hang on, so that no statement of their own is needed.
@@ -15,11 +21,17 @@ HANGING = frozenset({"column", "default", "constraint", "trigger", "rule", "poli
 
 @dataclass
 class Events:
-    """The double-entry book: an address in both `destroyed` and `created` is rebuilt."""
+    """The double-entry book: an address in both `destroyed` and `created` is rebuilt.
+
+    `converted` are columns that stay while their type is rebuilt; the types in `put_aside` are renamed and
+    dropped only when the last column has left them.
+    """
 
     destroyed: set[Address] = field(default_factory=set)
     created: set[Address] = field(default_factory=set)
     altered: dict[Address, Alteration] = field(default_factory=dict)
+    converted: set[Address] = field(default_factory=set)
+    put_aside: frozenset[Address] = frozenset()
 
     def rebuilt(self, address: Address) -> bool:
         return address in self.destroyed and address in self.created
@@ -48,9 +60,15 @@ def classify(scene: Scene) -> Events:
                 events.created.add(address)
             else:
                 events.altered[address] = alteration
+    for domain in unchecked_domains(events.created | events.altered.keys(), scene):
+        events.altered.pop(domain, None)
+        events.destroyed.add(domain)
+        events.created.add(domain)
     for address, alteration in events.altered.items():
         disturbed.update(user for user in alteration.disturbs if not steps_aside(user, address, events, scene))
     _tear_down(events, disturbed, scene)
+    events.put_aside = put_aside_types(events.converted, events.destroyed, scene)
+    events.altered = with_conversions(events.altered, events.converted, events.destroyed, scene)
     return events
 
 
@@ -94,7 +112,10 @@ def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
             if user in events.destroyed or _lets_go(user, gone, events, scene):
                 continue
             if user.kind == "column" and not before[user].get("generated") and gone.kind != "table":
-                _refuse_lost_column(user, gone)
+                events.converted.add(user)
+                for one in sorted(pulled_along(user, gone, scene)):
+                    destroy(one)
+                continue
             destroy(user)
 
 
@@ -107,13 +128,6 @@ def _lets_go(user: Address, gone: Address, events: Events, scene: Scene) -> bool
 def steps_aside(user: Address, column: Address, events: Events, scene: Scene) -> bool:
     """Whether `user` is altered in place, before the column is, so that it no longer needs it."""
     return column.kind == "column" and _lets_go(user, column, events, scene)
-
-
-def _refuse_lost_column(column: Address, gone: Address) -> None:
-    raise RefusedError(
-        f"{gone} must be rebuilt, but {column} holds values of it",
-        hint="change it in two migrations: first a new type and column with a backfill, then drop the old ones",
-    )
 
 
 def container(obj: Object) -> Address | None:

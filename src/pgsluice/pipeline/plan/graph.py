@@ -10,6 +10,7 @@ from pgsluice.pipeline.generate import KINDS, Scene, Step
 from pgsluice.pipeline.generate.columns import add_column
 from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
 from pgsluice.pipeline.generate.naming import automatic
+from pgsluice.pipeline.generate.held import drop_aside, put_aside
 from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
@@ -85,12 +86,49 @@ def build_graph(events: Events, scene: Scene, *, apart: frozenset[Address]) -> G
         graph.add("alter", address, events.altered[address].steps)
         old, new = scene.before.objects[address], scene.after.objects[address]
         graph.add("decorate", address, decorate_changed(old, new, scene))
+    _follow_parents(graph, events, scene)
+    _discard_last(graph, events, scene)
     _add_ownership(graph, events, scene)
     _add_carried_rows(graph, events, scene)
     add_partition_moves(graph, events, scene)
     _order_by_needs(graph, events, scene)
     _order_by_names(graph, events, scene)
     return graph
+
+
+def _follow_parents(graph: Graph, events: Events, scene: Scene) -> None:
+    """The statement on a parent's column is the one on each inherited column too."""
+    for address in sorted(events.altered):
+        if address.kind == "column" and not graph.of("alter", address):
+            top = _inherited_from(address, scene)
+            if top != address:
+                graph.alias("alter", address, ("alter", top))
+
+
+def _inherited_from(column: Address, scene: Scene) -> Address:
+    objects = scene.after.objects
+    for _ in range(16):
+        if objects[column].get("inherited") is None:
+            break
+        table = objects[Address("table", column.path[:2])]
+        parents = [table.get("parent")] if table.get("parent") else table.get("inherits") or []
+        above = [Address("column", (*parent, column.path[2])) for parent in parents]
+        column = next((one for one in above if one in objects), column)
+    return column
+
+
+def _discard_last(graph: Graph, events: Events, scene: Scene) -> None:
+    """A type that was put aside goes when its columns are converted and the types made of it are gone."""
+    for address in events.put_aside:
+        discard = graph.of("discard", address)
+        graph.precede(graph.of("drop", address), discard)
+        for user in scene.users.get(address, ()):
+            if user in events.converted:
+                graph.precede(graph.of("alter", user), discard)
+            elif user in events.put_aside:
+                graph.precede(graph.of("discard", user), discard)
+            elif user in events.destroyed:
+                graph.precede(graph.of("drop", user), discard)
 
 
 def _add_drops(graph: Graph, events: Events, scene: Scene, apart: frozenset[Address]) -> None:
@@ -103,7 +141,11 @@ def _add_drops(graph: Graph, events: Events, scene: Scene, apart: frozenset[Addr
         ):
             covered.append((address, above))
             continue
-        graph.add("drop", address, KINDS[address.kind].drop(old, scene))
+        if address in events.put_aside:
+            graph.add("drop", address, put_aside(old, scene))
+            graph.add("discard", address, drop_aside(old, scene))
+        else:
+            graph.add("drop", address, KINDS[address.kind].drop(old, scene))
     above_of = dict(covered)
     for address, above in covered:
         while above in above_of:
@@ -219,8 +261,8 @@ def _add_carried_rows(graph: Graph, events: Events, scene: Scene) -> None:
         columns = carried_columns(address, events, scene)
         if not columns:
             continue
-        graph.add("keep", address, rows_aside(address, columns, scene))
-        graph.add("refill", address, rows_back(address, columns, scene))
+        graph.add("keep", address, rows_aside(address, columns, events, scene))
+        graph.add("refill", address, rows_back(address, columns, events, scene))
         graph.precede(graph.of("keep", address), graph.of("drop", address))
         for user in scene.users.get(address, ()):
             graph.precede(graph.of("keep", address), graph.of("drop", user) + graph.of("alter", user))
@@ -263,7 +305,8 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
             _hint(graph, graph.of("create", mentioned) or graph.of("alter", mentioned), nodes)
         for needed in before[address].needs:
             if needed in events.destroyed and needed not in after[address].needs:
-                graph.precede(nodes, graph.of("drop", needed))
+                if address not in events.converted:
+                    graph.precede(nodes, graph.of("drop", needed))
             elif needed in events.altered and steps_aside(address, needed, events, scene):
                 graph.precede(nodes, graph.of("alter", needed))
         graph.precede(nodes, graph.of("decorate", address))

@@ -1,0 +1,222 @@
+"""Types and collations that are made anew while columns hold their values.
+
+The old one is renamed aside, the new one takes its name, each column is converted, and the old one goes last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pgsluice.pipeline.generate.naming import NAME_BYTES, ident, identity, literal, qualified
+from pgsluice.pipeline.generate.step import Scene, Step
+from pgsluice.pipeline.snapshot import Address, Object
+from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
+
+# Kinds whose values or whose order stored columns depend on.
+HELD: Final = frozenset({"enum", "composite", "domain", "range", "collation"})
+SUFFIX: Final = "__old"
+
+
+def aside_name(old: Object) -> tuple[str, str]:
+    """The name that an old type has until it is dropped."""
+    schema, name = old.path[:2]
+    return schema, _aside(name)
+
+
+def _aside(name: str) -> str:
+    return name.encode()[: NAME_BYTES - len(SUFFIX)].decode(errors="ignore") + SUFFIX
+
+
+def put_aside(old: Object, scene: Scene) -> list[Step]:
+    """Give up the name; a not-null domain gives up that constraint's name too, which PostgreSQL 17 and later know."""
+    hazard = Hazard("rewrites-table", f"every table with a {'.'.join(old.path)} column is rewritten")
+    steps = [
+        Step(f"ALTER {identity(old)} RENAME TO {ident(aside_name(old)[1])}", Phase.EXPAND, (hazard,)),
+    ]
+    if old.kind == "domain" and old.get("not_null"):
+        steps.append(Step(f"ALTER DOMAIN {qualified(aside_name(old))} DROP NOT NULL", Phase.EXPAND))
+    if old.get("multirange") is not None:
+        schema, name = old.get("multirange")
+        steps.append(
+            Step(f"ALTER TYPE {qualified((schema, name))} RENAME TO {ident(_aside(name))}", Phase.EXPAND)
+        )
+    return steps
+
+
+def drop_aside(old: Object, scene: Scene) -> list[Step]:
+    """Drop what was put aside, after the last column left it."""
+    keyword = {"domain": "DOMAIN", "collation": "COLLATION"}.get(old.kind, "TYPE")
+    loss, checks = lost_values(old, scene)
+    return [
+        Step(f"DROP {keyword} {qualified(aside_name(old))}", Phase.EXPAND, (), loss=loss, checks=checks),
+    ]
+
+
+def lost_values(old: Object, scene: Scene) -> tuple[str | None, tuple[RowCheck, ...]]:
+    """What stored values lose when a type is made anew, and the rows that stand against it."""
+    new = scene.after.objects.get(old.address)
+    if new is None:
+        return None, ()
+    name = ".".join(old.path)
+    if old.kind == "enum":
+        gone = [label for label in old.get("labels") or [] if label not in (new.get("labels") or [])]
+        if gone:
+            checks = tuple(_label_check(column, gone) for column in _columns_with_labels(old.address, scene))
+            return f"label {', '.join(gone)} of enum {name}", checks
+    if old.kind == "composite" and is_stored(old.address, scene):
+        kept = {one[0] for one in new.get("attributes") or []}
+        gone = [one[0] for one in old.get("attributes") or [] if one[0] not in kept]
+        if gone:
+            return f"attribute {', '.join(gone)} of {name} in the columns that hold it", ()
+    return None, ()
+
+
+def _columns_with_labels(enum: Address, scene: Scene) -> list[Object]:
+    """Columns whose text form is a label or an array of labels: of the enum itself, or of a domain over it."""
+    found: list[Object] = []
+    for user in sorted(scene.users.get(enum, ())):
+        if user.kind == "domain":
+            found += _columns_with_labels(user, scene)
+        elif user.kind == "column":
+            column = scene.before.objects[user]
+            if column.get("inherited") is None and not column.get("generated"):
+                found.append(column)
+    return found
+
+
+def _label_check(column: Object, gone: list[str]) -> RowCheck:
+    name, table = ident(column.path[2]), qualified(column.path[:2])
+    listed = ", ".join(literal(label) for label in gone)
+    test = (
+        f"{name}::text[] && array[{listed}]"
+        if str(column.get("type")).endswith("[]")
+        else f"{name}::text in ({listed})"
+    )
+    return RowCheck(
+        rows=f"select * from {table} where {test}",
+        message=f"column {'.'.join(column.path)} still holds a label that goes: {', '.join(gone)}",
+        hint="update these rows to a label that stays, first or in block preflight of the migration's template",
+    )
+
+
+def is_stored(held: Address, scene: Scene) -> bool:
+    """Whether a column holds values of the type, directly or inside another type; tables of the type count."""
+    seen: set[Address] = set()
+    queue = [held]
+    while queue:
+        for user in scene.users.get(queue.pop(), ()):
+            if user.kind in ("column", "table"):
+                return True
+            if user.kind in HELD and user not in seen:
+                seen.add(user)
+                queue.append(user)
+    return False
+
+
+def is_held_inside(domain: Address, scene: Scene) -> bool:
+    """Whether stored arrays, composites or ranges hold the domain: then PostgreSQL cannot check what they hold."""
+    for user in scene.users.get(domain, ()):
+        if user.kind == "column" and str(scene.before.objects[user].get("type")).endswith("[]"):
+            return True
+        if user.kind in ("composite", "range") and is_stored(user, scene):
+            return True
+        if user.kind == "domain" and is_held_inside(user, scene):
+            return True
+    return False
+
+
+def convert_column(old: Object, new: Object, rebuilt: frozenset[Address], scene: Scene) -> list[Step] | None:
+    """Bring one column from the type that was put aside to the new one of its name.
+
+    Args:
+        old: The column before.
+        new: The column after; its type has the same name.
+        rebuilt: All types and collations that are made anew.
+        scene: Both catalogs.
+
+    Returns:
+        None where no expression converts the values: arrays of a composite whose attributes moved.
+    """
+    if old.get("inherited") is not None:
+        return []
+    sql = f"ALTER TABLE {qualified(new.path[:2])} ALTER COLUMN {ident(new.path[2])} TYPE {new.get('type')}"
+    if new.get("collation"):
+        sql += f" COLLATE {qualified(new.get('collation'))}"
+    held = next((one for one in sorted(old.needs & rebuilt) if one.kind != "collation"), None)
+    table = scene.before.objects.get(Address("table", old.path[:2]))
+    if held is not None and (table is None or table.get("form") != "foreign"):
+        value = _converted(
+            ident(new.path[2]), str(old.get("type")), str(new.get("type")), held, rebuilt, scene
+        )
+        if value is None:
+            return None
+        sql += f" USING {value}"
+    return [Step(sql, Phase.EXPAND)]
+
+
+def _converted(
+    value: str, was: str, now: str, held: Address, rebuilt: frozenset[Address], scene: Scene
+) -> str | None:
+    """An expression of type `now` from one of the old type of `held`, or of arrays of it."""
+    if _is_relaid(held, rebuilt, scene):
+        return None if was.endswith("[]") else _row(value, now, held, rebuilt, scene)
+    plain = held.kind == "domain" and not scene.before.objects[held].needs & rebuilt
+    return f"{value}::{now}" if plain else f"{value}::text::{now}"
+
+
+def _is_relaid(held: Address, rebuilt: frozenset[Address], scene: Scene) -> bool:
+    """Whether a composite's attributes moved, so that its text form reads differently."""
+    old, new = scene.before.objects[held], scene.after.objects.get(held)
+    if held.kind == "domain":
+        return any(_is_relaid(one, rebuilt, scene) for one in old.needs & rebuilt if one.kind in HELD)
+    if held.kind != "composite" or new is None:
+        return False
+    was, now = ([one[0] for one in obj.get("attributes") or []] for obj in (old, new))
+    return was != now or any(_is_relaid(one, rebuilt, scene) for one in old.needs & rebuilt)
+
+
+def _row(value: str, now: str, held: Address, rebuilt: frozenset[Address], scene: Scene) -> str | None:
+    if held.kind != "composite":
+        return None
+    was = {one[0]: str(one[1]) for one in scene.before.objects[held].get("attributes") or []}
+    fields: list[str] = []
+    for name, type_name, _ in scene.after.objects[held].get("attributes") or []:
+        if name not in was:
+            fields.append("NULL")
+            continue
+        field = f"({value}).{ident(name)}"
+        inner = _held_type(was[name], rebuilt)
+        converted = (
+            _converted(field, was[name], str(type_name), inner, rebuilt, scene)
+            if inner is not None
+            else f"{field}::{type_name}"
+        )
+        if converted is None:
+            return None
+        fields.append(converted)
+    row = f"ROW({', '.join(fields)})::{now}"
+    return f"CASE WHEN {value} IS NOT DISTINCT FROM NULL THEN NULL ELSE {row} END"
+
+
+def _held_type(type_name: str, rebuilt: frozenset[Address]) -> Address | None:
+    bare = type_name.removesuffix("[]")
+    return next((one for one in sorted(rebuilt) if qualified(one.path[:2]) == bare), None)
+
+
+def kept_aside(old: Object, destroyed: frozenset[Address]) -> str:
+    """The column as a copy holds it that must not depend on a type or collation that goes meanwhile."""
+    name, gone = ident(old.path[2]), old.needs & destroyed
+    if any(one.kind != "collation" for one in gone):
+        name += "::text"
+    return f'{name} COLLATE pg_catalog."default" AS {ident(old.path[2])}' if gone else name
+
+
+def brought_back(old: Object, new: Object, destroyed: frozenset[Address]) -> str:
+    """The column as read from such a copy, in its new type."""
+    textual = any(one.kind != "collation" for one in old.needs & destroyed)
+    return f"{ident(new.path[2])}::{new.get('type')}" if textual else ident(new.path[2])
+
+
+def is_relaid_in(old: Object, rebuilt: frozenset[Address], scene: Scene) -> bool:
+    """Whether the text form of the column's values cannot be read by its new type."""
+    return any(_is_relaid(one, rebuilt, scene) for one in old.needs & rebuilt)
