@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from pgsluice.pipeline.devdb.extensions import Extensions
     from pgsluice.pipeline.devdb.scratch import ScratchDatabases
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class DevServer:
     """A server that accepts connections, while `open_dev` holds it open; may be used by several threads.
 
-    `version_num` is PostgreSQL's own, such as 180003; `description` is for messages.
+    `version_num` is PostgreSQL's own, such as 180003; `description` is for messages; `bin_dir` holds the
+    server's programs, None for a server behind a URL.
     """
 
     version_num: int
@@ -26,6 +28,7 @@ class DevServer:
     extensions: Extensions
     _templates: TemplateCache
     _scratch: ScratchDatabases
+    bin_dir: Path | None = None
 
     @property
     def major(self) -> int:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError, UnreachableError
+from pgsluice.pipeline.devdb.binaries import find_binaries
 from pgsluice.pipeline.devdb.environment import hidden_variables, is_libpq_variable, shapes_sessions
 from pgsluice.pipeline.devdb.launcher import ServerUse, live_state, stop_servers, use_server
 from pgsluice.pipeline.devdb.server import DevServer
@@ -87,7 +88,14 @@ def _served(admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> Iterator[
         role = _check_rights(admin)
         scratch.drop_dead()
     templates = TemplateCache(admin, scratch, role)
-    yield DevServer(admin.version_num, _describe(admin, spec), Extensions(admin, spec), templates, scratch)
+    yield DevServer(
+        admin.version_num,
+        _describe(admin, spec),
+        Extensions(admin, spec),
+        templates,
+        scratch,
+        None if isinstance(spec, UrlSpec) else find_binaries(spec).bin_dir,
+    )
     # Book-keeping alone, which the next use makes up for: no reason to fail a command that has succeeded.
     with suppress(psycopg.Error, UnreachableError):
         scratch.drop_dead()
