@@ -59,17 +59,17 @@ def make_plan(before: Snapshot, after: Snapshot, *, settling: bool = False) -> P
     events = classify(scene)
     graph, edges = _acyclic(events, scene)
     phase = {node: PHASE_ORDER.index(step.phase) for node, step in graph.steps.items()}
-    rank: dict[Node, tuple[object, ...]] = {node: _rank(node, phase) for node in graph.steps}
+    rank: dict[Node, tuple[object, ...]] = {node: _rank(node, phase, scene=scene) for node in graph.steps}
     order = topological(graph.steps, edges, rank=rank)
     pull_early(order, edges, phase=phase)
     _prepare_early_drops(graph, edges, order, phase)
-    rank = {node: _rank(node, phase) for node in graph.steps}
+    rank = {node: _rank(node, phase, scene=scene) for node in graph.steps}
     order = topological(graph.steps, edges, rank=rank)
     rebuilt_with_rows = {address for action, address in graph.chains if action == "keep"}
     return _assemble(order, graph, phase, scene=scene, events=events, kept=rebuilt_with_rows)
 
 
-def _rank(node: Node, phase: Mapping[Node, int]) -> tuple[object, ...]:
+def _rank(node: Node, phase: Mapping[Node, int], *, scene: Scene) -> tuple[object, ...]:
     if node.action in ("drop", "disown", "detach", "keep"):
         return (
             phase[node],
@@ -85,10 +85,17 @@ def _rank(node: Node, phase: Mapping[Node, int]) -> tuple[object, ...]:
         3,
         0 if not late else 1,
         *((KIND_RANK[node.address.kind], table) if not late else (table, KIND_RANK[node.address.kind])),
+        _column_place(node, scene),
         node.address.path,
         ACTION_RANK[node.action],
         node.position,
     )
+
+
+def _column_place(node: Node, scene: Scene) -> int:
+    """Where the schema has a column, so that new ones come in its order; 0 for all other kinds."""
+    column = scene.after.objects.get(node.address) if node.address.kind == "column" else None
+    return int(column.get("position")) if column is not None else 0
 
 
 def _acyclic(events: Events, scene: Scene) -> tuple[Graph, dict[Node, set[Node]]]:
