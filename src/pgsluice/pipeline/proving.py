@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import psycopg
@@ -13,6 +13,7 @@ from pgsluice.pipeline.diff import find_plan
 from pgsluice.pipeline.fixtures import read_fixtures, split_history
 from pgsluice.pipeline.history import Migration, read_history
 from pgsluice.pipeline.lockfile import TEMPLATE_SUFFIX
+from pgsluice.pipeline.opinion import SecondOpinion, second_opinion
 from pgsluice.pipeline.proof import connected, run_rendered, validate_functions
 from pgsluice.pipeline.render import Rendered, render_migration, written_statements
 from pgsluice.pipeline.replay import replay
@@ -64,11 +65,28 @@ def make(
         FindingError: The proof failed.
     """
     states = read_states(server, target, task.base, root=project.root, progress=progress)
+    with second_opinion(server, target, states.goal) as opinion:
+        return _make(
+            project, target, task, states=states, opinion=opinion, agreed=allow_destructive, progress=progress
+        )
+
+
+def _make(
+    project: Project,
+    target: Target,
+    task: Task,
+    *,
+    states: States,
+    opinion: SecondOpinion,
+    agreed: bool,
+    progress: Callable[[str], None],
+) -> Made:
     template = target.templates_dir / f"{task.name}{TEMPLATE_SUFFIX}" if task.name else None
     progress("planning and measuring")
     plan = _plan(states, project, target, template)
     if not plan.statements and not (template is not None and template.is_file()):
-        return Made(plan, None, states.source.digest)
+        _refuse_unseen(states, opinion)
+        return Made(_noted(plan, opinion), None, states.source.digest)
     if task.name is None:
         option = f" --target {target.name}" if len(project.targets) > 1 else ""
         raise InputError(
@@ -77,13 +95,13 @@ def make(
             hint=f"give it a name: pgsluice build NAME{option}",
         )
     rendered = render_migration(
-        plan, template=template, target=target, root=project.root, allow_destructive=allow_destructive
+        plan, template=template, target=target, root=project.root, allow_destructive=agreed
     )
     progress("proving the migration")
-    _prove(states, rendered, rows=())
+    _prove(states, rendered, rows=(), opinion=opinion)
     rows, skipped = _prove_on_rows(states, plan, rendered)
     run_fixtures(project, target, task, states=states, rendered=rendered)
-    return Made(plan, rendered, states.source.digest, rows, skipped)
+    return Made(_noted(plan, opinion), rendered, states.source.digest, rows, skipped)
 
 
 def plan_of(project: Project, target: Target, *, server: DevServer, progress: Callable[[str], None]) -> Plan:
@@ -109,9 +127,29 @@ def _plan(states: States, project: Project, target: Target, template: Path | Non
     )
 
 
+def _noted(plan: Plan, opinion: SecondOpinion) -> Plan:
+    """The plan with a note on an opinion that could not be had."""
+    return plan if opinion.note is None else replace(plan, notes=(*plan.notes, opinion.note))
+
+
+def _refuse_unseen(states: States, opinion: SecondOpinion) -> None:
+    """Where the snapshots find nothing to do, an edit that they do not read would be lost in silence."""
+    with states.clone_of_base() as conninfo:
+        opinion.refuse_differences(
+            opinion.start(conninfo),
+            what=f"the migrations of target {states.target.name} do not lead to its schema",
+            way_out="write the statements in a migration of your own: pgsluice new NAME",
+        )
+
+
 def _prove(
-    states: States, rendered: Rendered, *, rows: Sequence[tuple[str, str]]
+    states: States,
+    rendered: Rendered,
+    *,
+    rows: Sequence[tuple[str, str]],
+    opinion: SecondOpinion | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Run the migration on a clone, and compare what comes out; returns the tables with and without rows."""
     with states.clone_of_base() as conninfo:
         seeded: tuple[str, ...] = ()
         skipped: tuple[str, ...] = ()
@@ -121,9 +159,16 @@ def _prove(
             seeded = tuple(f"{schema}.{table}" for schema, table in result.seeded)
             skipped = tuple(f"{one.schema}.{one.table}: {one.reason}" for one in result.skipped)
         run_rendered(conninfo, rendered)
+        dumped = opinion.start(conninfo) if opinion is not None else None
         with connected(conninfo) as conn:
             refuse_differences(compare(states.after, snapshot_of(conn, states.target)), rendered)
             validate_functions(conn, states.target.manages, search_path=search_path(states.target))
+        if opinion is not None:
+            opinion.refuse_differences(
+                dumped,
+                what=f"proof of {rendered.name} failed",
+                way_out=f"write the missing statements in block install of {rendered.template}",
+            )
     return seeded, skipped
 
 
