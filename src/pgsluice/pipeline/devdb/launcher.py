@@ -254,17 +254,21 @@ def _spawn_supervisor(folder: ServerFolder) -> None:
         },  # for Python itself
         "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
     }
+    command = [sys.executable, "-m", SUPERVISOR, str(folder.path)]
     with folder.log_file.open("ab") as log:
-        done = subprocess.run(
-            [sys.executable, "-m", SUPERVISOR, str(folder.path)],
-            env=environment,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                env=environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                check=False,
+            )
+        except OSError as exc:
+            raise UnreachableError(f"cannot run {sys.executable}: {exc.strerror}") from exc
     if done.returncode != 0:
         raise _silent_failure(folder)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LOST: Final = "lost the dev server"
 KEPT: Final = 12
 PINNED: Final = 16
+NEVER_EVICTED: Final = 6  # the newest: their makers may not have pinned them yet
 FIND: Final = "select from pg_catalog.pg_database where datname = %s"
 TRY_LOCK_SHARED: Final = "select pg_try_advisory_lock_shared(%s)"
 UNLOCK_SHARED: Final = "select pg_advisory_unlock_shared(%s)"
@@ -65,6 +66,7 @@ class TemplateCache:
         with self._filler(name):
             while not self._pin(name):
                 self._fill(name, parent, fill=fill)
+                self._evict()
         return name
 
     def finish(self) -> None:
@@ -122,7 +124,6 @@ class TemplateCache:
                             draft=sql.Identifier(draft), name=sql.Identifier(name), used=_used_now()
                         )
                     )
-        self._evict()
 
     @contextmanager
     def _scratch_draft(self, parent: str | None) -> Iterator[str]:
@@ -136,18 +137,26 @@ class TemplateCache:
                 self._scratch.drop(draft)
 
     def _evict(self) -> None:
-        """Drop the templates used least lately beyond the bound, except those in use."""
+        """Drop the templates used least lately until the bound is kept, except those in use."""
         with translated("cannot drop old templates"), self._admin.connection() as connection:
             names = [str(row[0]) for row in connection.execute(LIST_BY_USE)]
-            for name in names[KEPT:]:
-                if not _succeeds(connection, TRY_LOCK, name):
-                    continue
-                try:
-                    if connection.execute(FIND, [name]).rowcount:
-                        connection.execute(RELEASE.format(name=sql.Identifier(name)))
-                        connection.execute(DROP.format(name=sql.Identifier(name)))
-                finally:
-                    connection.execute(UNLOCK, [_lock_key(name)])
+            excess = len(names) - KEPT
+            for name in reversed(names[NEVER_EVICTED:]):
+                if excess <= 0:
+                    return
+                if _succeeds(connection, TRY_LOCK, name):
+                    try:
+                        _drop(connection, name)
+                    finally:
+                        connection.execute(UNLOCK, [_lock_key(name)])
+                    excess -= 1
+
+
+def _drop(connection: psycopg.Connection[Row], name: str) -> None:
+    """Drop a template whose lock is held; another use may have dropped it since it was listed."""
+    if connection.execute(FIND, [name]).rowcount:
+        connection.execute(RELEASE.format(name=sql.Identifier(name)))
+        connection.execute(DROP.format(name=sql.Identifier(name)))
 
 
 @contextmanager
