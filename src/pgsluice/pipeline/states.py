@@ -36,7 +36,21 @@ join pg_catalog.pg_namespace as n on n.oid = d.refobjid
 where d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
   and d.deptype = 'n' and d.objid >= 16384
   and n.nspname <> 'pg_toast' and n.nspname !~ '^pg_temp' and not n.nspname = any(%(manages)s)
-order by 1
+union
+select pg_catalog.pg_describe_object(wide.classid::pg_catalog.oid, wide.objid, 0)
+from (
+  select 'pg_extension'::regclass, oid from pg_extension
+  union all select 'pg_event_trigger'::regclass, oid from pg_event_trigger
+  union all select 'pg_publication'::regclass, oid from pg_publication
+  union all select 'pg_foreign_data_wrapper'::regclass, oid from pg_foreign_data_wrapper
+  union all select 'pg_foreign_server'::regclass, oid from pg_foreign_server
+  union all select 'pg_user_mapping'::regclass, oid from pg_user_mapping
+  union all select 'pg_language'::regclass, oid from pg_language
+  union all select 'pg_transform'::regclass, oid from pg_transform
+  union all select 'pg_am'::regclass, oid from pg_am
+  union all select 'pg_default_acl'::regclass, oid from pg_default_acl where defaclnamespace = 0
+) as wide (classid, objid)
+where wide.objid >= 16384
 """
 
 
@@ -146,7 +160,8 @@ def _load(conninfo: str, target: Target, source: SchemaSource) -> None:
                 f"the schema makes {len(strangers)} object(s) outside of what target {target.name} manages: "
                 + ", ".join(target.manages),
                 details=tuple(strangers[:20]),
-                hint=f"add their schemas to manages of target {target.name}, or move them",
+                hint=f"add their schemas to manages of target {target.name}, or move them; what belongs to no "
+                "schema, such as an extension, goes into requires",
             )
         validate_functions(conn, target.manages, search_path=search_path(target))
 
