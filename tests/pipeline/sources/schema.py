@@ -28,7 +28,7 @@ from pg_attribute as a
 join pg_class as c on c.oid = a.attrelid
 join pg_namespace as n on n.oid = c.relnamespace
 left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
-where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and a.attnum > 0
+where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and a.attnum > 0 and c.relkind <> 'i'
 union all
 select 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid),
   contypid::regtype::text, null
@@ -36,7 +36,7 @@ from pg_constraint where connamespace <> 'pg_catalog'::regnamespace
 and connamespace <> 'information_schema'::regnamespace
 union all
 select 'index', indrelid::regclass::text, indexrelid::regclass::text, pg_get_indexdef(indexrelid), null, null
-from pg_index where indrelid >= 16384
+from pg_index where indrelid >= 16384 and indrelid::regclass::text not like 'pg_toast%'
 union all
 select 'function', oid::regprocedure::text, proacl::text, prosrc, null, null from pg_proc where oid >= 16384
 union all

@@ -72,14 +72,16 @@ def implied_names(kind: str, node: Node) -> tuple[Name, ...]:
         return tuple(_range_names(node))
     if kind == "CreateForeignTableStmt":
         node = node["base"]
-    elif kind != "CreateStmt":
+    elif kind not in {"CreateStmt", "AlterTableStmt"}:
         return ()
     schema, table = node["relation"].get("schemaname"), node["relation"]["relname"]
-    return tuple(
-        Name(Space.RELATION, schema, name)
-        for element in node.get("tableElts", ())
-        for name in _implied_by(table, element)
-    )
+    names = [name for element in node.get("tableElts", ()) for name in _implied_by(table, element)]
+    for item in node.get("cmds", ()):
+        command = item["AlterTableCmd"]
+        names += _implied_by(table, command.get("def", {}))
+        if command["subtype"] == "AT_AddIdentity":
+            names.append(_identity_sequence(table, command))
+    return tuple(Name(Space.RELATION, schema, name) for name in names)
 
 
 def automatic_name(table: str, columns: str, *, suffix: str) -> str:
@@ -268,6 +270,14 @@ def _implied_by(table: str, element: Node) -> Iterator[str]:
             yield automatic_name(table, column["colname"], suffix="seq")
         for constraint in constraints:
             yield from _index_name(table, constraint, column=column["colname"])
+
+
+def _identity_sequence(table: str, command: Node) -> str:
+    """The sequence that `alter column add generated as identity` makes; pg_dump gives its name."""
+    for option in command["def"]["Constraint"].get("options", ()):
+        if option["DefElem"]["defname"] == "sequence_name":
+            return strings(option["DefElem"]["arg"]["List"]["items"])[-1]
+    return automatic_name(table, command["name"], suffix="seq")
 
 
 def _index_name(table: str, constraint: Node, *, column: str | None = None) -> Iterator[str]:

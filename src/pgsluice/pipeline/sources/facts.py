@@ -51,6 +51,7 @@ _CHANGES: Final = frozenset(
         "AT_SetNotNull",
     )
 )
+_NAMING: Final = frozenset(("AT_AlterConstraint", "AT_DropConstraint", "AT_ValidateConstraint"))
 
 
 def find_facts(parsed: Parsed) -> Facts:
@@ -98,6 +99,28 @@ def _traits(kind: str, node: Node) -> Iterator[Trait]:
         yield Trait.RUNS_FUNCTIONS
     if kind == "CreateTableAsStmt":
         yield Trait.RUNS_QUERY
+    if kind == "AlterOwnerStmt":
+        yield Trait.OWNER
+    if kind == "CommentStmt" and node.get("objtype") == "OBJECT_TABCONSTRAINT":
+        yield Trait.NAMES_CONSTRAINT
+    if "partbound" in node:
+        yield Trait.PARTITION
+    if kind == "IndexStmt" and not node["relation"].get("inh"):
+        yield Trait.ON_ONLY
+    if kind == "AlterTableStmt":
+        yield from _command_traits(node)
+
+
+def _command_traits(node: Node) -> Iterator[Trait]:
+    subtypes = {item["AlterTableCmd"]["subtype"] for item in node["cmds"]}
+    if "AT_ChangeOwner" in subtypes:
+        yield Trait.OWNER
+    if not subtypes.isdisjoint(_NAMING):
+        yield Trait.NAMES_CONSTRAINT
+    if "AT_AttachPartition" in subtypes and node.get("objtype") == "OBJECT_TABLE":
+        yield Trait.PARTITION
+    if "AT_AddConstraint" in subtypes and not node["relation"].get("inh"):
+        yield Trait.ON_ONLY
 
 
 def _computes(table: Node) -> bool:

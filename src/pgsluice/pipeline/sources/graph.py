@@ -2,10 +2,11 @@
 
 Besides names: extensions come before what might use them, schemas before what is created without a schema
 in its name, `alter default privileges` before the objects of other files, `grant ... on all tables in
-schema` after them, event triggers last. A statement that alters an object comes before the object's users
-in other files, and in its own file wherever it was written before them. A function called by an index, a
-generated column or a materialized view is run or inlined while loading, so what its body names comes first.
-A file with imperative statements is one node: nothing moves in it, nothing comes in between.
+schema` after them, changes of owner after the queries that run while loading, an index or constraint of a
+table `only` after its partitions, event triggers last. A statement that alters an object comes before the
+object's users in other files, and in its own file wherever it was written before them. A function called by
+an index, a generated column or a materialized view is run or inlined while loading, so what its body names
+comes first. A file with imperative statements is one node: nothing moves in it, nothing comes in between.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pgsluice.pipeline.sources.names import Space, Trait
 from pgsluice.pipeline.sources.order import FOREIGN_KEY, NEED, WISH, Needs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pgsluice.pipeline.sources.catalog import Catalog
     from pgsluice.pipeline.sources.names import Use
@@ -57,6 +58,33 @@ class Graph:
         """The node that holds a statement."""
         return self._node_of[number]
 
+    def with_keys(self, keys: Sequence[tuple[int, int]], *, ignored: frozenset[tuple[int, int]]) -> Needs:
+        """The needs once some foreign keys are statements of their own, numbered after all nodes.
+
+        Args:
+            keys: The statement and the byte of each such key.
+            ignored: The pairs of nodes that the first order ignored.
+        """
+        needs = [
+            {needed: weight for needed, weight in wanted.items() if (node, needed) not in ignored}
+            for node, wanted in enumerate(self.needs)
+        ]
+        before = -1
+        for number, byte in keys:
+            needed = (number, *self.key_needs[number, byte])
+            needs.append(dict.fromkeys((self.node(other) for other in needed), NEED))
+            if number == before:  # automatic names follow the order
+                needs[-1][len(needs) - 2] = NEED
+            before = number
+            for user, entry in enumerate(self._entries):
+                names_it = has_trait(entry, Trait.NAMES_CONSTRAINT) and self._uses(user, number)
+                if names_it or has_trait(entry, Trait.EVENT_TRIGGER):
+                    needs[self.node(user)][len(needs) - 1] = WISH
+        return needs
+
+    def _uses(self, user: int, number: int) -> bool:
+        return any(number in found for found, _ in self._found[user].values())
+
     def _find_alterers(self) -> dict[int, list[int]]:
         alterers: dict[int, list[int]] = {}
         for number, entry in enumerate(self._entries):
@@ -74,10 +102,15 @@ class Graph:
     def _altering(self, defined: int, *, by: int) -> Iterator[int]:
         """The statements that make an object whole for the statement that uses it."""
         alterers = self._alterers.get(defined, ())
-        file = self._entries[by].file
-        is_one = by in alterers
+        user = self._entries[by]
+        # a user written above the definition is out of order anyway: no word on what it needs of the object
+        is_free = by not in alterers and by < defined
+        is_partition = has_trait(user, Trait.PARTITION)
         for number in alterers:
-            if number < by or (number != by and not is_one and self._entries[number].file is not file):
+            entry = self._entries[number]
+            if number == by or (is_partition and has_trait(entry, Trait.ON_ONLY)):
+                continue
+            if number < by or is_free or (by not in alterers and entry.file is not user.file):
                 yield number
 
     def _add_uses(self, number: int) -> None:
@@ -150,6 +183,10 @@ class Graph:
             if has_trait(entry, Trait.ALL_IN_SCHEMA):
                 schemas = {use.name.name for use in entry.facts.uses if use.name.space is Space.SCHEMA}
                 self._last(number, self._objects(schemas))
+            if has_trait(entry, Trait.OWNER):
+                self._last(number, self._running())
+            if has_trait(entry, Trait.ON_ONLY):
+                self._last(number, self._partitions(number))
             if has_trait(entry, Trait.EVENT_TRIGGER):
                 self._last(number, self._all_but(Trait.EVENT_TRIGGER))
 
@@ -175,6 +212,26 @@ class Graph:
         for number, entry in enumerate(self._entries):
             if entry.facts.traits.isdisjoint(traits):
                 yield number
+
+    def _running(self) -> Iterator[int]:
+        """The statements that run queries, for which an owner's rights may not suffice yet."""
+        for number, entry in enumerate(self._entries):
+            if has_trait(entry, Trait.RUNS_QUERY) or entry.keeps_order:
+                yield number
+
+    def _partitions(self, number: int) -> Iterator[int]:
+        """The statements that make partitions of the table that a statement alters `only`."""
+        used = {
+            defined
+            for use, (found, _) in self._found[number].items()
+            if use.name.space is Space.RELATION
+            for defined in found
+        }
+        for other, entry in enumerate(self._entries):
+            if has_trait(entry, Trait.PARTITION) and any(
+                used.intersection(found) for found, _ in self._found[other].values()
+            ):
+                yield other
 
     def _without_schema(self) -> Iterator[int]:
         for number, entry in enumerate(self._entries):

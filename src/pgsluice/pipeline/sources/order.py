@@ -34,8 +34,12 @@ class Order:
     ignored: frozenset[tuple[int, int]] = field(default_factory=frozenset)
 
 
-def arrange(needs: Needs) -> Order:
-    """Order nodes so that what each needs comes before it, and otherwise by number.
+def arrange(needs: Needs, given: Sequence[int] = ()) -> Order:
+    """Order nodes so that what each needs comes before it, and otherwise as given.
+
+    Args:
+        needs: What each node needs.
+        given: All nodes in the order to keep where needs allow; by number if left out.
 
     Raises:
         CycleError: Some nodes need each other with no need among them that may be ignored.
@@ -46,7 +50,8 @@ def arrange(needs: Needs) -> Order:
         if len(component) > 1
         for node, needed in _break(component, needs)
     }
-    return Order(tuple(_depth_first(needs, ignored)), frozenset(ignored))
+    roots = given or range(len(needs))
+    return Order(tuple(_depth_first(needs, roots, ignored=ignored)), frozenset(ignored))
 
 
 def _break(component: Iterable[int], needs: Needs) -> Iterator[tuple[int, int]]:
@@ -91,9 +96,9 @@ def _find_cycle(nodes: set[int], needs: Needs) -> list[int]:
         path.append(following)
 
 
-def _depth_first(needs: Needs, ignored: set[tuple[int, int]]) -> Iterator[int]:
+def _depth_first(needs: Needs, roots: Sequence[int], *, ignored: set[tuple[int, int]]) -> Iterator[int]:
     seen: set[int] = set()
-    for root in range(len(needs)):
+    for root in roots:
         if root in seen:
             continue
         seen.add(root)
