@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pgsluice.pipeline.build import BuildResult
     from pgsluice.pipeline.statement import Plan
+
+
+MOST_HAZARDS: Final = 20
 
 
 def plan_json(plan: Plan) -> dict[str, object]:
@@ -72,26 +75,29 @@ def build_json(result: BuildResult) -> dict[str, object]:
 
 def build_text(result: BuildResult) -> str:
     """A build's result in a few lines."""
-    if result.outcome == "unchanged":
-        kept = f", {result.migration} is as it was" if result.migration else ""
-        return f"nothing to do: the schema of {result.target} is the one of the last proved build{kept}"
-    if result.outcome == "recorded":
-        return f"nothing to do: the migrations of {result.target} lead to this schema, pgsluice.lock says so"
+    notes = [f"  note: {note}" for note in result.plan.notes] if result.plan is not None else []
+    if result.outcome == "written" and result.plan is not None:
+        return "\n".join((f"wrote {result.migration}", *_written_lines(result, result.plan), *notes))
+    return "\n".join((_kept_line(result), *notes))
+
+
+def _kept_line(result: BuildResult) -> str:
     if result.outcome == "removed":
         return f"removed {result.migration}: the schema of {result.target} is again what came before it"
-    lines = [f"wrote {result.migration}"]
-    if result.plan is not None:
-        count = len(result.plan.statements)
-        lines.append(f"  {count} generated statement{'s' if count != 1 else ''}, proved on {result.server}")
-        if result.rows_in:
-            lines.append(f"  proved again with rows in {', '.join(result.rows_in)}")
-        lines += [f"  no row could be made in {reason}" for reason in result.no_rows_in]
-        hazards = {
-            f"  hazard {hazard.code}: {hazard.text}": None
-            for statement in result.plan.statements
-            for hazard in statement.hazards
-        }
-        lines += list(hazards)[:20]
-        lines += [f"  loses {loss.what}" for loss in result.plan.losses]
-        lines += [f"  note: {note}" for note in result.plan.notes]
-    return "\n".join(lines)
+    if result.outcome == "recorded":
+        return f"nothing to do: the migrations of {result.target} lead to this schema, pgsluice.lock says so"
+    kept = f", {result.migration} is as it was" if result.migration else ""
+    return f"nothing to do: the schema of {result.target} is the one of the last proved build{kept}"
+
+
+def _written_lines(result: BuildResult, plan: Plan) -> list[str]:
+    count = len(plan.statements)
+    lines = [f"  {count} generated statement{'s' if count != 1 else ''}, proved on {result.server}"]
+    if result.rows_in:
+        lines.append(f"  proved again with rows in {', '.join(result.rows_in)}")
+    lines += [f"  no row could be made in {reason}" for reason in result.no_rows_in]
+    hazards = {f"  hazard {hazard.code}: {hazard.text}" for one in plan.statements for hazard in one.hazards}
+    lines += sorted(hazards)[:MOST_HAZARDS]
+    if len(hazards) > MOST_HAZARDS:
+        lines.append(f"  {len(hazards) - MOST_HAZARDS} more hazards stand in the file")
+    return lines + [f"  loses {loss.what}" for loss in plan.losses]

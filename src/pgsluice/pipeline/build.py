@@ -131,7 +131,7 @@ def _build(
         lock = _lock(target, opened=None, digest=made.schema_digest, major=server.major)
         description = server.description
     if made.rendered is None:
-        return _without_migration(project, target, task, lock=lock, seen=seen)
+        return _without_migration(project, target, task, lock=lock, seen=seen, plan=made.plan)
     progress("writing the migration")
     path = _path(target, task)
     _write(
@@ -232,13 +232,13 @@ def is_current(target: Target, task: Task, *, name: str | None) -> bool:
 
 
 def _without_migration(
-    project: Project, target: Target, task: Task, *, lock: Lock, seen: dict[Path, bytes | None]
+    project: Project, target: Target, task: Task, *, lock: Lock, seen: dict[Path, bytes | None], plan: Plan
 ) -> BuildResult:
     """Nothing differs: record the text, and take away an open migration that has become empty."""
     files: dict[Path, bytes | None] = {task.old.path: None} if task.old is not None else {}
     _write(project, target, files, lock=lock if files else replace(lock, open=_kept_open(task)), seen=seen)
     outcome = Outcome.REMOVED if files else Outcome.RECORDED
-    return BuildResult(target.name, outcome, _shown(project, task.old))
+    return BuildResult(target.name, outcome, _shown(project, task.old), plan=plan)
 
 
 def _kept_open(task: Task) -> str | None:

@@ -119,12 +119,13 @@ def _plan(states: States, project: Project, target: Target, template: Path | Non
         for statement in written_statements(template, target=target, root=project.root, block="prepare")
     )
     before = states.measure(own) if own else states.before
-    return find_plan(
+    plan = find_plan(
         before,
         states.after,
         lambda statements: states.measure((*own, *statements)),
         hints=states.source.renames,
     )
+    return replace(plan, notes=plan.notes + states.notes)
 
 
 def _noted(plan: Plan, opinion: SecondOpinion) -> Plan:

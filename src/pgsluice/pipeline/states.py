@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+from psycopg import sql
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.devdb import bootstrap
@@ -53,12 +54,16 @@ from (
 where wide.objid >= 16384
 """
 
+TABLE_EXISTS: Final = "select pg_catalog.to_regclass(%s) is not null"
+HAS_ROWS: Final = "select exists (select from only {})"
+
 
 @dataclass(frozen=True, slots=True)
 class States:
     """The templates of both states, with their catalogs.
 
-    `base` holds the bootstrap and the history, `source` is the schema as it was read.
+    `base` holds the bootstrap and the history, `source` is the schema as it was read. `notes` name what the
+    schema files do and no comparison of catalogs shows.
     """
 
     server: DevServer
@@ -68,6 +73,7 @@ class States:
     source: SchemaSource
     before: Snapshot
     after: Snapshot
+    notes: tuple[str, ...] = ()
 
     @contextmanager
     def clone_of_base(self) -> Iterator[str]:
@@ -124,7 +130,33 @@ def read_states(
         base = pool.submit(_base, server, target, history, start, root)
         goal = pool.submit(_goal, server, target, source, start)
         (base_name, before), (goal_name, after) = base.result(), goal.result()
-    return States(server, target, base_name, goal_name, source, before, after)
+    notes = _rows_left_out(server, base_name, goal_name, after) if _is_imperative(source) else ()
+    return States(server, target, base_name, goal_name, source, before, after, notes)
+
+
+def _is_imperative(source: SchemaSource) -> bool:
+    return any(statement.keeps_order for statement in source.statements)
+
+
+def _rows_left_out(server: DevServer, base: str, goal: str, after: Snapshot) -> tuple[str, ...]:
+    """Tables that the schema files fill and the migrations do not: rows are no part of a catalog."""
+    tables = [address.path for address in after.objects if address.kind == "table"]
+    missing = sorted(set(_filled(server, goal, tables)) - set(_filled(server, base, tables)))
+    return tuple(
+        f"the schema files put rows into {schema}.{table}, which a comparison of schemas leaves out: "
+        "write them in block backfill of a migration's template"
+        for schema, table in missing
+    )
+
+
+def _filled(server: DevServer, template: str, tables: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    with server.clone(template) as conninfo, connected(conninfo) as conn:
+        for schema, table in tables:
+            name = sql.Identifier(schema, table)
+            if conn.execute(TABLE_EXISTS, [name.as_string(conn)]).fetchone() == (True,):
+                row = conn.execute(sql.SQL(HAS_ROWS).format(name)).fetchone()
+                if row == (True,):
+                    yield schema, table
 
 
 def _base(
@@ -160,8 +192,8 @@ def _load(conninfo: str, target: Target, source: SchemaSource) -> None:
                 f"the schema makes {len(strangers)} object(s) outside of what target {target.name} manages: "
                 + ", ".join(target.manages),
                 details=tuple(strangers[:20]),
-                hint=f"add their schemas to manages of target {target.name}, or move them; what belongs to no "
-                "schema, such as an extension, goes into requires",
+                hint=f"add their schemas to manages of target {target.name}, or move them; what belongs to "
+                "no schema, such as an extension, goes into requires",
             )
         validate_functions(conn, target.manages, search_path=search_path(target))
 
