@@ -112,7 +112,7 @@ def _head(column: Object) -> str:
 
 def add_column(new: Object, scene: Scene, *, default: str | None) -> list[Step]:
     """`add column`; a `not null` one without a value of its own waits for its backfill."""
-    if new.get("inherited") == "only":
+    if new.get("inherited") == "only" or _is_of_type(new.address, scene):
         return []
     table = qualified(new.path[:2])
     owes = new.get("not_null") and default is None and not new.get("identity") and not new.get("generated")
@@ -152,8 +152,15 @@ def _create(new: Object, scene: Scene) -> list[Step]:
     return add_column(new, scene, default=default.get("expression") if default else None)
 
 
+def _is_of_type(column: Address, scene: Scene) -> bool:
+    """Whether the column comes and goes with the composite type of its typed table."""
+    tables = [one.objects.get(Address("table", column.path[:2])) for one in (scene.before, scene.after)]
+    types = [table.get("of_type") for table in tables if table is not None]
+    return len(types) == 2 and types[0] is not None and types[0] == types[1]
+
+
 def _drop(old: Object, scene: Scene) -> list[Step]:
-    if old.get("inherited") == "only":
+    if old.get("inherited") == "only" or _is_of_type(old.address, scene):
         return []
     name = ".".join(old.path)
     loss = None if old.get("generated") else f"column {name} and its values"
@@ -172,6 +179,8 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     facets = changed(old, new)
     if new.get("inherited") == "only" and old.get("inherited") == "only" and not scene.settling:
         facets -= {"type", "collation", "not_null", "generated", "identity", "sequence"}
+    if _is_of_type(old.address, scene):
+        facets -= {"type", "collation"}
     if "generated" in facets and not _can_keep_values(old, new):
         return None
     steps: list[Step] = []
@@ -217,13 +226,21 @@ def _change_type(old: Object, new: Object) -> Step:
     if new.get("collation"):
         sql += f" COLLATE {qualified(new.get('collation'))}"
     if was != now and not _assigns(was, now):
-        sql += f" USING {ident(new.path[2])}::{now}"
+        sql += f" USING {_through_text(old, new)}::{now}"
     hazards = [Hazard("rewrites-table", f"{'.'.join(new.path[:2])} may be rewritten under an exclusive lock")]
     loss = None
     if was != now and _narrows(was, now):
         loss = f"values of {'.'.join(new.path)} that do not fit {now} (was {was})"
         hazards.append(Hazard("narrows-type", loss))
     return Step(sql, Phase.EXPAND, tuple(hazards), loss=loss)
+
+
+def _through_text(old: Object, new: Object) -> str:
+    """Between two types of the schema's own no cast exists; their text forms often agree."""
+    own = [{one.kind for one in obj.needs} & {"enum", "composite", "range", "domain"} for obj in (old, new)]
+    return (
+        f"{ident(new.path[2])}::text" if all(own) and own != [{"domain"}, {"domain"}] else ident(new.path[2])
+    )
 
 
 def _bare(type_name: str) -> tuple[str, tuple[int, ...]]:

@@ -48,7 +48,8 @@ def _comments(old: Object | None, new: Object) -> list[Step]:
     if (old.get("comment") if old else None) != new.get("comment"):
         steps.append(Step(f"COMMENT ON {identity(new)} IS {_text(new.get('comment'))}", Phase.INSTALL))
     was, now = (old.get("column_comments") if old else None) or {}, new.get("column_comments") or {}
-    for column in sorted(was.keys() | now.keys()):
+    there = {one[0] for one in new.get("attributes") or new.get("columns") or ()}
+    for column in sorted((was.keys() | now.keys()) & there):
         if was.get(column) != now.get(column):
             name = qualified((*new.path, column))
             steps.append(Step(f"COMMENT ON COLUMN {name} IS {_text(now.get(column))}", Phase.INSTALL))

@@ -50,6 +50,8 @@ def _replaceable(old: Object, new: Object) -> bool:
     """Whether `create or replace` is allowed: same form, result, argument names and modes, no default taken away."""
     if old.get("form") != new.get("form") or old.get("result") != new.get("result"):
         return False
+    if old.get("form") == "procedure" and old.get("types") != new.get("types"):
+        return False
     if (old.get("modes") or []) != (new.get("modes") or []) or old.get("defaults") > new.get("defaults"):
         return False
     was, now = old.get("names") or [], new.get("names") or []

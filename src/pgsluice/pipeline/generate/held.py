@@ -28,19 +28,45 @@ def _aside(name: str) -> str:
 
 
 def put_aside(old: Object, scene: Scene) -> list[Step]:
-    """Give up the name; a not-null domain gives up that constraint's name too, which PostgreSQL 17 and later know."""
+    """Give up the name; a domain gives up all that needs others, and the names of its constraints."""
     hazard = Hazard("rewrites-table", f"every table with a {'.'.join(old.path)} column is rewritten")
     steps = [
         Step(f"ALTER {identity(old)} RENAME TO {ident(aside_name(old)[1])}", Phase.EXPAND, (hazard,)),
     ]
-    if old.kind == "domain" and old.get("not_null"):
-        steps.append(Step(f"ALTER DOMAIN {qualified(aside_name(old))} DROP NOT NULL", Phase.EXPAND))
-    if old.get("multirange") is not None:
-        schema, name = old.get("multirange")
-        steps.append(
-            Step(f"ALTER TYPE {qualified((schema, name))} RENAME TO {ident(_aside(name))}", Phase.EXPAND)
-        )
-    return steps
+    if old.kind == "domain":
+        head = f"ALTER DOMAIN {qualified(aside_name(old))} DROP"
+        words = ["NOT NULL"] if old.get("not_null") else []
+        words += ["DEFAULT"] if old.get("default") is not None else []
+        words += [f"CONSTRAINT {ident(one.path[2])}" for one in _checks_of(old, scene)]
+        steps += [Step(f"{head} {word}", Phase.EXPAND) for word in words]
+    return _constructors_aside(old) + steps if old.kind == "range" else steps
+
+
+def _checks_of(domain: Object, scene: Scene) -> list[Object]:
+    return [
+        obj
+        for address, obj in sorted(scene.before.objects.items())
+        if address.kind == "domain constraint" and address.path[:2] == domain.path
+    ]
+
+
+def _constructors_aside(old: Object) -> list[Step]:
+    """A range type brings a multirange type and constructor functions, which keep their names when it is renamed."""
+    subtype, schema_and_name = old.get("range")["subtype"], tuple(old.get("multirange"))
+    range_name, multirange = qualified(old.path), qualified(schema_and_name)
+    functions = [
+        (old.path, f"{range_name}({subtype}, {subtype})"),
+        (old.path, f"{range_name}({subtype}, {subtype}, text)"),
+        (schema_and_name, f"{multirange}()"),
+        (schema_and_name, f"{multirange}({range_name})"),
+        (schema_and_name, f"{multirange}({range_name}[])"),
+    ]
+    steps = [
+        Step(f"ALTER FUNCTION {signature} RENAME TO {ident(_aside(path[1]))}", Phase.EXPAND)
+        for path, signature in functions
+    ]
+    rename = f"ALTER TYPE {multirange} RENAME TO {ident(_aside(schema_and_name[1]))}"
+    return [*steps, Step(rename, Phase.EXPAND)]
 
 
 def drop_aside(old: Object, scene: Scene) -> list[Step]:

@@ -10,6 +10,8 @@ select
     'definition', case when p.prokind <> 'a' then pg_get_functiondef(p.oid) end,
     '#result', case when p.prokind <> 'a' then pg_get_function_result(p.oid) end,
     '#names', to_jsonb(p.proargnames),
+    '#types', (select jsonb_agg(format_type(u.oid, null) order by u.position)
+      from unnest(p.proallargtypes) with ordinality as u (oid, position)),
     '#modes', to_jsonb(p.proargmodes::text[]),
     '#defaults', p.pronargdefaults,
     '#body', case when p.prosqlbody is null and l.lanname in ('sql', 'plpgsql') then p.prosrc end,

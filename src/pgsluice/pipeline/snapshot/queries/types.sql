@@ -25,7 +25,7 @@ select
       from pg_type as b, pg_collation as co join pg_namespace as cn on cn.oid = co.collnamespace
       where b.oid = t.typbasetype and co.oid = t.typcollation and t.typcollation <> b.typcollation) end,
     'not_null', case when t.typtype = 'd' then nullif(t.typnotnull, false) end,
-    'default', case when t.typtype = 'd' then t.typdefault end,
+    'default', case when t.typtype = 'd' then coalesce(pg_get_expr(t.typdefaultbin, 'pg_type'::regclass), t.typdefault) end,
     'range', case when t.typtype = 'r' then (
       select jsonb_strip_nulls(jsonb_build_object(
         'subtype', format_type(r.rngsubtype, null),
