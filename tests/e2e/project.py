@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 SEQUENCE: Final = '[targets.app]\nversioning = "sequence"\n'
 TIMEOUT_S: Final = 180
@@ -84,13 +84,15 @@ class Project:
         return json.loads(self.ok(*arguments, "--json"))
 
     def fails(self, code: int, *arguments: str, **environment: str) -> str:
-        """Run a command that ends with `code`, prints nothing but an error, and changes no file."""
+        """Run a command that ends with `code` and changes no file, and return its error."""
         before = self.tree()
         done = self.run(*arguments, **environment)
         assert done.code == code, f"pgsluice {' '.join(arguments)}: {done}"
-        assert done.stderr.startswith("error: "), str(done)
         assert self.tree() == before
-        return done.stderr
+        progress, start, error = done.stderr.partition("error: ")
+        assert start, str(done)
+        assert all(line.endswith(" …") for line in progress.splitlines()), str(done)
+        return start + error
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write a file of the project."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.render import Rendered
 
 __all__ = [
+    "InvalidFunctionsError",
     "SeedResult",
     "Skipped",
     "connected",
@@ -53,13 +54,22 @@ where l.locktype = 'advisory' and l.pid = pg_catalog.pg_backend_pid()
 
 BEGIN_VALIDATION: Final = "select pg_catalog.set_config('pgsluice.invalid', '[]', true)"
 READ_VALIDATION: Final = """
-select f ->> 'name', f ->> 'message', f ->> 'detail'
+select f ->> 'name', f ->> 'message', f ->> 'detail', (f ->> 'oid')::bigint
 from pg_catalog.jsonb_array_elements(pg_catalog.current_setting('pgsluice.invalid')::jsonb) as f
 order by 1
 """
 CHOOSE_SCHEMAS: Final = "select pg_catalog.set_config('pgsluice.schemas', %s, true)"
 CHOOSE_PATH: Final = "select pg_catalog.set_config('search_path', %s, true)"
 VALIDATE: Final = files("pgsluice.pipeline").joinpath("resources", "validate_functions.sql").read_bytes()
+
+
+class InvalidFunctionsError(FindingError):
+    """Functions that would fail when called; `oids` are theirs, in the order of `details`."""
+
+    def __init__(self, message: str, *, oids: tuple[int, ...], details: tuple[str, ...]) -> None:
+        hint = "change them with what they use: they would fail when called"
+        super().__init__(message, details=details, hint=hint)
+        self.oids = oids
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,7 @@ def validate_functions(
         search_path: For functions that set none; the connection's own when it is None.
 
     Raises:
-        FindingError: Some functions are invalid; it names all of them.
+        InvalidFunctionsError: Some functions are invalid; it names all of them.
     """
     with conn.transaction(force_rollback=True):
         conn.execute(BEGIN_VALIDATION)
@@ -122,10 +132,10 @@ def validate_functions(
     if invalid:
         names = [str(row[0]) for row in invalid]
         count = f"function {names[0]} is" if len(names) == 1 else f"{len(names)} functions are"
-        raise FindingError(
+        raise InvalidFunctionsError(
             f"{count} invalid",
-            details=tuple(line for row in invalid for line in _invalid_lines(*row)),
-            hint="change them with what they use: they would fail when called",
+            oids=tuple(int(str(row[3])) for row in invalid),
+            details=tuple(line for row in invalid for line in _invalid_lines(*row[:3])),
         )
 
 

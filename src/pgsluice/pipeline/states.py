@@ -13,10 +13,11 @@ from psycopg import sql
 from pgsluice.errors import InputError
 from pgsluice.pipeline.devdb import bootstrap
 from pgsluice.pipeline.diff import StatementError
-from pgsluice.pipeline.proof import connected, validate_functions
+from pgsluice.pipeline.proof import InvalidFunctionsError, connected, validate_functions
 from pgsluice.pipeline.replay import history_digest, replay
 from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
 from pgsluice.pipeline.sources import SchemaSource, load_schema, read_schema
+from pgsluice.pipeline.sources.bodies import body_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -195,7 +196,12 @@ def _load(conninfo: str, target: Target, source: SchemaSource) -> None:
                 hint=f"add their schemas to manages of target {target.name}, or move them; what belongs to "
                 "no schema, such as an extension, goes into requires",
             )
-        validate_functions(conn, target.manages, search_path=search_path(target))
+        path = search_path(target)
+        try:
+            validate_functions(conn, target.manages, search_path=path)
+        except InvalidFunctionsError as exc:
+            located = (body_error(conn, source, oid, search_path=path) for oid in exc.oids)
+            raise next((one for one in located if one is not None), exc) from exc
 
 
 def _outsiders(conn: Connection[Any], target: Target) -> set[str]:

@@ -52,7 +52,7 @@ begin
       when others then
         get stacked diagnostics v_message = message_text, v_detail = pg_exception_detail;
         v_invalid := v_invalid || pg_catalog.jsonb_build_object(
-          'name', v_function.name, 'message', v_message, 'detail', v_detail
+          'oid', v_function.oid::bigint, 'name', v_function.name, 'message', v_message, 'detail', v_detail
         );
     end;
   end loop;
