@@ -37,6 +37,7 @@ SETTINGS: Final = (
     "max_locks_per_transaction=1024",
     "max_prepared_transactions=8",
     "shared_buffers=128MB",
+    "dynamic_shared_memory_type=mmap",  # in the data folder: goes with it, even after SIGKILL
     "huge_pages=off",
     "fsync=off",
     "synchronous_commit=off",
@@ -132,7 +133,5 @@ def server_command(bin_dir: Path, data_dir: Path, socket_dir: Path) -> list[str]
     settings = [*SETTINGS, f"unix_socket_directories={socket_dir}"]
     if int((data_dir / "PG_VERSION").read_text(encoding="ascii")) >= 18:
         settings.append("io_method=sync")  # fewer processes to start
-    if not data_dir.is_relative_to("/dev/shm"):
-        settings.append("dynamic_shared_memory_type=mmap")  # /dev/shm may be missing or full
     options = [option for setting in settings for option in ("-c", setting)]
     return [str(bin_dir / "postgres"), "-D", str(data_dir), *options]

@@ -71,6 +71,8 @@ def remove_files(folder: ServerFolder) -> None:
         file.unlink(missing_ok=True)
     for directory in (folder.memory_data, folder.disk_data, folder.socket_dir):
         shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):  # not there, or it holds the data of other servers
+        folder.memory_data.parent.rmdir()
 
 
 def clear(folder: ServerFolder) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgsluice.pipeline.devdb.admin import Admin
+    from pgsluice.pipeline.devdb.folders import ServerFolder
 
 OLDEST_VERSION_NUM: Final = 150000
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -54,10 +55,9 @@ def open_dev(spec: str, *, root: Path, progress: Callable[[str], None] = _silent
             stack.enter_context(hidden_variables(shapes_sessions))
             admin = _connect_url(parsed)
         else:
-            use = use_server(parsed, root, progress=progress)
-            stack.callback(use.end)
             stack.enter_context(hidden_variables(is_libpq_variable))
-            admin = _connect_local(use)
+            use, admin = _connect_local(parsed, root, progress=progress)
+            stack.callback(use.end)
         stack.callback(admin.close)
         yield stack.enter_context(_served(admin, parsed))
 
@@ -134,15 +134,37 @@ def _describe(admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> str:
             return f"PostgreSQL {version} at {admin.control.info.host}:{admin.control.info.port}"
 
 
-def _connect_local(use: ServerUse) -> Admin:
+def _connect_local(
+    spec: EmbeddedSpec | LocalSpec, root: Path, *, progress: Callable[[str], None]
+) -> tuple[ServerUse, Admin]:
+    """Use the project's server and connect to it; one that is just dying is replaced."""
+    import psycopg
+
+    from pgsluice.pipeline.devdb.admin import unreachable
+
+    deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    while True:
+        use = use_server(spec, root, progress=progress)
+        try:
+            return use, _connect_socket(use.folder, deadline)
+        except psycopg.OperationalError as exc:
+            use.end()
+            if time.monotonic() > deadline:
+                raise unreachable(exc, "cannot connect to the dev server") from exc
+        except BaseException:
+            use.end()
+            raise
+
+
+def _connect_socket(folder: ServerFolder, deadline: float) -> Admin:
     """Connect to a server of ours, waiting while it recovers from a crash of one of its processes."""
     import psycopg
 
-    from pgsluice.pipeline.devdb.admin import Admin, session_options, unreachable
+    from pgsluice.pipeline.devdb.admin import Admin, session_options
     from pgsluice.pipeline.devdb.cluster import SUPERUSER
 
     parameters = {
-        "host": str(use.folder.socket_dir),
+        "host": str(folder.socket_dir),
         "port": "5432",
         "user": SUPERUSER,
         "dbname": "postgres",
@@ -150,13 +172,12 @@ def _connect_local(use: ServerUse) -> Admin:
         "application_name": "pgsluice",
         "options": session_options(),
     }
-    deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         try:
             return Admin(parameters)
-        except psycopg.OperationalError as exc:
-            if time.monotonic() > deadline or live_state(use.folder) is None:
-                raise unreachable(exc, "cannot connect to the dev server") from exc
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline or live_state(folder) is None:
+                raise
         time.sleep(CONNECT_PAUSE_S)
 
 
