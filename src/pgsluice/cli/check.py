@@ -44,8 +44,9 @@ def check(
 ) -> None:
     """Prove everything again, on each PostgreSQL that is found.
 
-    The migrations from the first to the last lead to the schema; the newest one is made again byte for
-    byte; every upgrade fixture in tests/upgrades goes as it says.
+    The migrations from the first to the last lead to the schema, which pg_dump and migra are asked about
+    as well; the newest one is made again byte for byte; every upgrade fixture in tests/upgrades goes as it
+    says.
     """
     from pgsluice.cli.junit import junit_xml
     from pgsluice.pipeline.check import check_on, find_servers, missing_majors
@@ -88,7 +89,8 @@ def _code(result: CheckResult) -> int:
 
 
 def _line(result: CheckResult) -> str:
-    return f"ok  {result.target} on {result.server}: {result.name}"
+    note = f" ({result.note})" if result.note is not None else ""
+    return f"ok  {result.target} on {result.server}: {result.name}{note}"
 
 
 def _as_json(result: CheckResult) -> dict[str, object]:
@@ -98,6 +100,7 @@ def _as_json(result: CheckResult) -> dict[str, object]:
         "server": result.server,
         "name": result.name,
         "ok": problem is None,
+        "note": result.note,
         "message": problem.message if problem is not None else None,
         "details": list(problem.details) if problem is not None else [],
         "hint": problem.hint if problem is not None else None,

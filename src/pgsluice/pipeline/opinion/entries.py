@@ -27,7 +27,10 @@ UNORDERED: Final = frozenset(
 )
 OPTIONS: Final = re.compile(r"\bWITH \(([^()']*(?:'[^']*'[^()']*)*)\)")
 NOT_NULL_NAME: Final = re.compile(r'^("(?:[^"]|"")*"|\S+) (.*) CONSTRAINT ("(?:[^"]|"")*"|\S+) NOT NULL')
-LEADING_KIND: Final = re.compile(r"^(?:[A-Z]+ )+(?:.* ON )?")
+# Entries about another object, whose name begins with its kind: `TABLE users`, `CONSTRAINT c ON users`.
+ABOUT: Final = frozenset({"ACL", "COMMENT", "SECURITY LABEL"})
+KIND: Final = re.compile(r"(?:[A-Z]+ )+")
+PART_OF: Final = re.compile(r".* ON ")
 
 
 def parse_dump(text: str, *, ignore: Sequence[str] = ()) -> Entries:
@@ -44,8 +47,7 @@ def parse_dump(text: str, *, ignore: Sequence[str] = ()) -> Entries:
         if any(_is_ignored(header, pattern) for pattern in ignore):
             continue
         body = text[header.end() : following.start() if following else len(text)]
-        key = f"{header['type']} {_dotted(header)}"
-        found.setdefault(key, []).append(_normal_form(header, body))
+        found.setdefault(_key(header), []).append(_normal_form(header, body))
     return {key: tuple(sorted(bodies)) for key, bodies in found.items()}
 
 
@@ -58,8 +60,13 @@ def compare_entries(expected: Entries, actual: Entries) -> tuple[tuple[str, tupl
     )
 
 
-def _dotted(header: re.Match[str]) -> str:
-    return header["name"] if header["schema"] == "-" else f"{header['schema']}.{header['name']}"
+def _key(header: re.Match[str]) -> str:
+    """Such as `TABLE app.users` and `COMMENT COLUMN app.users.email`."""
+    schema = "" if header["schema"] == "-" else f"{header['schema']}."
+    kind, name = "", header["name"]
+    if header["type"] in ABOUT and (match := KIND.match(name)):
+        kind, name = match[0], name[match.end() :]
+    return f"{header['type']} {kind}{schema}{name}"
 
 
 def _normal_form(header: re.Match[str], body: str) -> str:
@@ -104,6 +111,7 @@ def _differing_lines(expected: tuple[str, ...] | None, actual: tuple[str, ...] |
 def _is_ignored(header: re.Match[str], pattern: str) -> bool:
     """Whether a pattern means this entry's object, or the one that the entry is about, as for a comment."""
     name = header["name"]
-    about = LEADING_KIND.sub("", name) if header["type"] in ("ACL", "COMMENT", "SECURITY LABEL") else name
-    bare = re.sub(r"\(.*\)$", "", about).replace('"', "")
+    if header["type"] in ABOUT:
+        name = PART_OF.sub("", KIND.sub("", name, count=1), count=1)
+    bare = re.sub(r"\(.*\)$", "", name).replace('"', "")
     return fnmatchcase(f"{header['schema']}.{bare}", pattern)
