@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from pgsluice.pipeline.generate.naming import ident, literal, options, qualified
+from pgsluice.pipeline.generate.not_null import name_not_null, unname_not_null
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.generate.tables import constraint_body
 from pgsluice.pipeline.snapshot import Address, Object
@@ -19,7 +20,7 @@ def _create(new: Object, scene: Scene) -> list[Step]:
         return []
     table = ".".join(new.path[:2])
     if new.get("type") == "n":
-        return _name_not_null(new)
+        return name_not_null(new)
     hazards = (
         ()
         if new.get("not_valid")
@@ -38,24 +39,6 @@ def _index_comment(old: Object | None, new: Object) -> list[Step]:
     return [Step(f"COMMENT ON INDEX {name} IS {'NULL' if text is None else literal(text)}", Phase.INSTALL)]
 
 
-def _name_not_null(new: Object) -> list[Step]:
-    """A not-null constraint with a name or form of its own: PostgreSQL 18 knows it, older servers only the fact."""
-    table, column = qualified(new.path[:2]), ident(new.path[2])
-    target = ident(new.get("columns")[0])
-    inner = f"ALTER TABLE {table} ADD CONSTRAINT {column} {new.get('definition')}"
-    before = f"ALTER TABLE {table} ALTER COLUMN {target} DROP NOT NULL"
-    older = (
-        ""
-        if new.get("not_valid")
-        else f"\n  ELSE\n    EXECUTE {literal(f'ALTER TABLE {table} ALTER COLUMN {target} SET NOT NULL')};"
-    )
-    sql = (
-        "DO $pgsluice$\nBEGIN\n  IF pg_catalog.current_setting('server_version_num')::int >= 180000 THEN\n"
-        f"    EXECUTE {literal(before)};\n    EXECUTE {literal(inner)};{older}\n  END IF;\nEND\n$pgsluice$"
-    )
-    return [Step(sql, Phase.ENFORCE)]
-
-
 def violations(new: Object, scene: Scene) -> tuple[RowCheck, ...]:
     """A query for the rows that break a new constraint, where the old schema can already be asked."""
     if new.get("not_valid") or Address("table", new.path[:2]) not in scene.before.objects:
@@ -64,10 +47,7 @@ def violations(new: Object, scene: Scene) -> tuple[RowCheck, ...]:
     columns = [*new.path[:2]], new.get("columns") or []
     if not all(_unchanged(Address("column", (*columns[0], column)), scene) for column in columns[1]):
         return ()
-    if any(
-        needed.kind in ("function", "aggregate", "operator") and needed not in scene.before.objects
-        for needed in new.needs
-    ):
+    if any(needed.kind not in ("table", "column") and not _same(needed, scene) for needed in new.needs):
         return ()
     table = qualified(new.path[:2])
     listed = [ident(column) for column in columns[1]]
@@ -93,6 +73,11 @@ def violations(new: Object, scene: Scene) -> tuple[RowCheck, ...]:
     if kind == "f":
         return _orphans(new, table, listed, scene, hint)
     return ()
+
+
+def _same(needed: Address, scene: Scene) -> bool:
+    old, new = scene.before.objects.get(needed), scene.after.objects.get(needed)
+    return old is not None and new is not None and old.facets == new.facets
 
 
 def _duplicates(table: str, listed: list[str], message: str, *, nulls: bool) -> RowCheck:
@@ -129,19 +114,10 @@ def _drop(old: Object, scene: Scene) -> list[Step]:
     if old.get("inherited") == "only" and not scene.settling:
         return []
     if old.get("type") == "n":
-        return _unname_not_null(old, scene)
+        return unname_not_null(old, scene)
     return [
         Step(f"ALTER TABLE {qualified(old.path[:2])} DROP CONSTRAINT {ident(old.path[2])}", Phase.PREPARE)
     ]
-
-
-def _unname_not_null(old: Object, scene: Scene) -> list[Step]:
-    column = scene.after.objects.get(Address("column", (*old.path[:2], old.get("columns")[0])))
-    table, target = qualified(old.path[:2]), ident(old.get("columns")[0])
-    steps = [Step(f"ALTER TABLE {table} ALTER COLUMN {target} DROP NOT NULL", Phase.PREPARE)]
-    if column is not None and column.get("not_null"):
-        steps.append(Step(f"ALTER TABLE {table} ALTER COLUMN {target} SET NOT NULL", Phase.PREPARE))
-    return steps
 
 
 def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
@@ -260,9 +236,7 @@ def _leaves_tree(index: Object, scene: Scene) -> bool:
     """Whether the index stays behind on a table that is detached."""
     table = Address("table", tuple(index.get("table")))
     old, new = scene.before.objects.get(table), scene.after.objects.get(table)
-    return (
-        old is not None and new is not None and old.get("parent") is not None and new.get("parent") is None
-    )
+    return old is not None and new is not None and old.get("parent") is not None and new.get("parent") is None
 
 
 def _create_domain_check(new: Object, scene: Scene) -> list[Step]:

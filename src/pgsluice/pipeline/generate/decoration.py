@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified, role, signature
@@ -24,18 +24,49 @@ def decorate_new(new: Object, scene: Scene) -> list[Step]:
     steps = _owner(new) if new.get("owner") is not None else []
     steps += _comments(None, new)
     have = _initial_grants(new, scene.before)
-    return steps + _grants(new, have, _grants_of(new, scene.after), scene) + _column_grants(None, new)
+    if new.get("owner") is not None:
+        have = _given_to(str(new.get("owner")), have)
+    steps += _grants(new, have, _grants_of(new, scene.after), scene) + _column_grants(None, new)
+    return steps + _identity_sequence(None, new, scene)
 
 
 def decorate_changed(old: Object, new: Object, scene: Scene) -> list[Step]:
     """Owner, comments and grants of an object that exists before and after."""
     steps = _owner(new) if old.get("owner") != new.get("owner") else []
     steps += _comments(old, new)
-    return (
-        steps
-        + _grants(new, _grants_of(old, scene.before), _grants_of(new, scene.after), scene)
-        + _column_grants(old, new)
-    )
+    have = _grants_of(old, scene.before)
+    if old.get("owner") != new.get("owner"):
+        have = _given_to(new.get("owner") or scene.before.runner, have)
+    steps += _grants(new, have, _grants_of(new, scene.after), scene) + _column_grants(old, new)
+    return steps + _identity_sequence(old, new, scene)
+
+
+def _given_to(owner: str, grants: Iterable[Value]) -> Sequence[Value]:
+    """The grants after `owner to`: what the new owner was granted becomes part of what an owner has."""
+    merged: dict[tuple[str | None, str], bool] = {}
+    for grantee, privilege, grantable in grants:
+        key = ("@owner" if grantee == owner else grantee, privilege)
+        merged[key] = merged.get(key, False) or grantable
+    return [[*key, grantable] for key, grantable in merged.items()]
+
+
+def _identity_sequence(old: Object | None, new: Object, scene: Scene) -> list[Step]:
+    """Comment and grants of the sequence behind an identity column."""
+    if new.kind != "column" or not new.get("identity"):
+        return []
+    now = new.get("sequence")
+    was = (old.get("sequence") if old is not None else None) or {}
+    name = qualified((now["schema"], now["name"]))
+    steps: list[Step] = []
+    if was.get("comment") != now["comment"]:
+        steps.append(Step(f"COMMENT ON SEQUENCE {name} IS {_text(now['comment'])}", Phase.INSTALL))
+    sequence = Object(Address("sequence", (now["schema"], now["name"])), {"grants": now["grants"]})
+    if was:
+        had = Object(sequence.address, {"grants": was.get("grants")})
+        have = _grants_of(had, scene.before)
+    else:
+        have = _initial_grants(sequence, scene.before)
+    return steps + _grants(sequence, have, _grants_of(sequence, scene.after), scene)
 
 
 def _owner(new: Object) -> list[Step]:
@@ -146,9 +177,15 @@ def grant_steps(
     for (grantee, privilege), grantable in wanted.items():
         if (grantee, privilege) not in had or (grantable and not had[grantee, privilege]):
             give[grantee, grantable].append(privilege)
+    for grantee in _once_whole(had, revoke, whole if on.startswith("TABLE") else 0):
+        revoke[grantee] = [key[1] for key in had if key[0] == grantee]
+        for (other, privilege), grantable in wanted.items():
+            if other == grantee and privilege not in give[grantee, grantable]:
+                give[grantee, grantable].append(privilege)
     steps: list[Step] = []
     for grantee, privileges in _by_name(revoke):
         everything = all(key[0] != grantee for key in wanted)
+        everything = everything or (bool(whole) and len(privileges) >= whole)
         words = "ALL" if everything and column is None else _privileges(privileges, column, whole)
         steps.append(Step(f"{head}REVOKE {words} ON {on} FROM {role(grantee)}", Phase.INSTALL))
     for grantee, privileges in _by_name(unoption):
@@ -167,6 +204,17 @@ def grant_steps(
             )
         )
     return steps
+
+
+def _once_whole(
+    had: Mapping[tuple[str | None, str], bool], revoke: Mapping[str | None, list[str]], whole: int
+) -> list[str | None]:
+    """Who loses a part of ALL, which is more on newer servers: revoked whole, and what stays is granted anew."""
+    return [
+        grantee
+        for grantee in revoke
+        if whole and grantee != "@owner" and sum(1 for key in had if key[0] == grantee) >= whole
+    ]
 
 
 def _public(grantee: str | None, on: str) -> tuple[Hazard, ...]:

@@ -65,7 +65,9 @@ def classify(scene: Scene) -> Events:
         events.destroyed.add(domain)
         events.created.add(domain)
     for address, alteration in events.altered.items():
-        disturbed.update(user for user in alteration.disturbs if not steps_aside(user, address, events, scene))
+        disturbed.update(
+            user for user in alteration.disturbs if not steps_aside(user, address, events, scene)
+        )
     _tear_down(events, disturbed, scene)
     events.put_aside = put_aside_types(events.converted, events.destroyed, scene)
     events.altered = with_conversions(events.altered, events.converted, events.destroyed, scene)
@@ -165,10 +167,6 @@ def container(obj: Object) -> Address | None:
 
 def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
     """The destroyed object whose drop drops `obj` too: its container, or a column that it stands on."""
-    if obj.kind == "index" and obj.get("parent") is not None:
-        whole = Address("index", tuple(obj.get("parent")))
-        if whole in events.destroyed:
-            return whole
     above = container(obj)
     for _ in range(3):
         if above is None:
@@ -177,6 +175,10 @@ def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
             return above
         holder = scene.before.objects.get(above)
         above = container(holder) if holder is not None else None
+    if obj.kind == "index" and obj.get("parent") is not None:
+        whole = Address("index", tuple(obj.get("parent")))
+        if whole in events.destroyed:
+            return whole
     if obj.kind in ("constraint", "index", "statistics") and not events.rebuilt(obj.address):
         return next(
             (

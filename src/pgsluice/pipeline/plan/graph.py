@@ -345,7 +345,9 @@ def _children_first(graph: Graph, table: Address, scene: Scene) -> None:
     """A table that joins a tree must have its columns and checks right before it does."""
     for address in scene.after.objects:
         if address.kind in ("column", "constraint") and address.path[:2] == table.path:
-            graph.precede(graph.of("create", address) + graph.of("alter", address), graph.of("alter", table))
+            nodes = graph.of("create", address) + graph.of("alter", address)
+            own = [node for node in nodes if node.address.path[:2] == table.path]
+            graph.precede(own, graph.of("alter", table))
 
 
 def _hint(graph: Graph, earlier: list[Node], later: list[Node]) -> None:

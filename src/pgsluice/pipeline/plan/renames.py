@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from pgsluice.errors import InputError, Location
 from pgsluice.pipeline.generate.naming import automatic, ident, identity, literal, qualified
+from pgsluice.pipeline.generate.not_null import is_renamable, rename_not_null
 from pgsluice.pipeline.snapshot import Address, Object, Snapshot
 from pgsluice.pipeline.statement import Phase, Statement
 
@@ -200,38 +201,30 @@ def _identity_sequences(before: Snapshot, after: Snapshot) -> Iterator[Statement
 
 
 def _not_null_names(before: Snapshot, after: Snapshot) -> Iterator[Statement]:
-    """PostgreSQL 18 names its not-null constraints: bring one that a rename left behind to its automatic name."""
-    named = {
-        (*address.path[:2], obj.get("columns")[0])
-        for address, obj in after.objects.items()
+    """PostgreSQL 18 names its not-null constraints: bring those that stay to the name that they shall have."""
+    was, now = _not_null_by_column(before), _not_null_by_column(after)
+    for schema, table, column in sorted(was.keys() | now.keys()):
+        address = Address("column", (schema, table, column))
+        columns = before.objects.get(address), after.objects.get(address)
+        if not all(one is not None and one.get("not_null") for one in columns):
+            continue
+        old, new = was.get(address.path), now.get(address.path)
+        name = new.path[2] if new is not None else automatic(table, column, "not_null")
+        same = old is None or (old.path[2] != name and is_renamable(old) and not old.get("comment"))
+        if same and (new is None or _is_plain(new)):
+            yield _statement(rename_not_null((schema, table), column, name), new or after.objects[address])
+
+
+def _is_plain(constraint: Object) -> bool:
+    return constraint.get("definition") == f"NOT NULL {ident(constraint.get('columns')[0])}"
+
+
+def _not_null_by_column(snapshot: Snapshot) -> dict[tuple[str, ...], Object]:
+    return {
+        (*address.path[:2], obj.get("columns")[0]): obj
+        for address, obj in snapshot.objects.items()
         if address.kind == "constraint" and obj.get("type") == "n"
     }
-    for address, old in sorted(before.objects.items()):
-        if (
-            address.kind != "constraint"
-            or old.get("type") != "n"
-            or old.get("not_valid")
-            or address in after.objects
-        ):
-            continue
-        schema, table, name = address.path
-        column = old.get("columns")[0]
-        kept = after.objects.get(Address("column", (schema, table, column)))
-        if kept is None or not kept.get("not_null") or (schema, table, column) in named or old.get("comment"):
-            continue
-        new_name = automatic(table, column, "not_null")
-        yield _statement(rename_not_null((schema, table), name, new_name), kept)
-
-
-def rename_not_null(table: tuple[str, str], name: str, new_name: str) -> str:
-    """Rename a not-null constraint where the server knows it (18 and later) and has it under that name."""
-    relation = literal(qualified(table))
-    rename = f"ALTER TABLE {qualified(table)} RENAME CONSTRAINT {ident(name)} TO {ident(new_name)}"
-    return (
-        "DO $pgsluice$\nBEGIN\n  IF EXISTS (\n    SELECT FROM pg_catalog.pg_constraint\n"
-        f"    WHERE contype = 'n' AND conrelid = {relation}::pg_catalog.regclass AND conname = {literal(name)}\n"
-        f"  ) THEN\n    EXECUTE {literal(rename)};\n  END IF;\nEND\n$pgsluice$"
-    )
 
 
 def not_null_follow_ups(
@@ -242,14 +235,11 @@ def not_null_follow_ups(
         return ()
     statements: list[Statement] = []
     gone = _renamed_columns(before, renamed)
-    for (schema, table, column), (_, old_table, old_column) in sorted(gone.items()):
+    for schema, table, column in sorted(gone):
         new = after.objects.get(Address("column", (schema, table, column)))
         if new is not None and new.get("not_null"):
-            name, new_name = (
-                automatic(old_table, old_column, "not_null"),
-                automatic(table, column, "not_null"),
-            )
-            statements.append(_statement(rename_not_null((schema, table), name, new_name), new))
+            new_name = automatic(table, column, "not_null")
+            statements.append(_statement(rename_not_null((schema, table), column, new_name), new))
     return tuple(statements)
 
 

@@ -58,13 +58,16 @@ class Snapshot:
     """The managed part of one database.
 
     `version_num` is the server's (`150018`); `implied_grants` maps a kind's letter of `acldefault` to what
-    PostgreSQL grants by itself; `default_privileges` are those of the role that runs the migrations.
+    PostgreSQL grants by itself; `runner` is the role that read it, `@runner` in facets.
+    `printed` is what the server printed of each object that was read, ignored ones included.
     """
 
     version_num: int
     objects: Mapping[Address, Object]
     implied_grants: Mapping[str, tuple[Value, ...]]
     ignored: tuple[str, ...] = ()
+    runner: str = ""
+    printed: Mapping[Address, str] = field(default_factory=dict, repr=False, compare=False)
 
     def digest(self) -> str:
         """A fingerprint of everything compared, the same in any order of reading."""
@@ -97,12 +100,10 @@ def _shown(value: Value) -> str:
 def compare(expected: Snapshot, actual: Snapshot) -> tuple[Difference, ...]:
     """Every facet of every object in which `actual` differs from `expected`, in address order."""
     found: list[Difference] = []
-    for address in sorted(expected.objects.keys() | actual.objects.keys()):
+    for address in sorted(_differing(expected.objects, actual.objects)):
         want, have = expected.objects.get(address), actual.objects.get(address)
         if want is None or have is None:
             found.append(Difference(address, None, want is not None, have is not None))
-            continue
-        if want.facets == have.facets:
             continue
         found.extend(
             Difference(address, facet, want.facets.get(facet), have.facets.get(facet))
@@ -110,3 +111,12 @@ def compare(expected: Snapshot, actual: Snapshot) -> tuple[Difference, ...]:
             if want.facets.get(facet) != have.facets.get(facet)
         )
     return tuple(found)
+
+
+def _differing(expected: Mapping[Address, Object], actual: Mapping[Address, Object]) -> set[Address]:
+    """The addresses on one side alone, and those whose facets differ."""
+    return (expected.keys() ^ actual.keys()) | {
+        address
+        for address in expected.keys() & actual.keys()
+        if expected[address] is not actual[address] and expected[address].facets != actual[address].facets
+    }

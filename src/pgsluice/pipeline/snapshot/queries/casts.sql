@@ -9,7 +9,8 @@ select
     'function', case when k.castfunc <> 0 then k.castfunc::regprocedure::text end,
     'context', case k.castcontext when 'a' then 'assignment' when 'i' then 'implicit' end,
     'method', case k.castmethod when 'i' then 'inout' when 'b' then 'binary' end,
-    'comment', obj_description(k.oid, 'pg_cast')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = k.oid and e.classoid = 'pg_cast'::regclass and e.objsubid = 0)
   ) as facets
 from pg_cast as k
 join pg_type as s on s.oid = k.castsource

@@ -13,7 +13,8 @@ select
     'rules', to_jsonb(c) ->> 'collicurules',
     'nondeterministic', nullif(not c.collisdeterministic, false),
     'owner', nullif(pg_get_userbyid(c.collowner), current_user),
-    'comment', obj_description(c.oid, 'pg_collation')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = c.oid and e.classoid = 'pg_collation'::regclass and e.objsubid = 0)
   ) as facets
 from pg_collation as c
 join pg_namespace as n on n.oid = c.collnamespace

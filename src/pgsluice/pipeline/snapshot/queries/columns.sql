@@ -17,10 +17,11 @@ select
       select jsonb_build_object('name', sc.relname, 'schema', sn.nspname, 'type', format_type(s.seqtypid, null),
         'start', s.seqstart, 'increment', s.seqincrement, 'minimum', s.seqmin, 'maximum', s.seqmax,
         'cache', s.seqcache, 'cycle', s.seqcycle, 'persistence', nullif(sc.relpersistence, c.relpersistence),
-        'comment', obj_description(sc.oid, 'pg_class'),
-        'grants', (select jsonb_agg(jsonb_build_array(
+        'comment', (select e.description from pg_description as e
+      where e.objoid = sc.oid and e.classoid = 'pg_class'::regclass and e.objsubid = 0),
+        'grants', case when sc.relacl is not null then coalesce((select jsonb_agg(jsonb_build_array(
             case x.grantee when sc.relowner then '@owner' when 0 then null else pg_get_userbyid(x.grantee) end,
-            x.privilege_type, x.is_grantable)) from aclexplode(sc.relacl) as x))
+            x.privilege_type, x.is_grantable)) from aclexplode(sc.relacl) as x), '[]') end)
       from pg_depend as d join pg_class as sc on sc.oid = d.objid join pg_namespace as sn on sn.oid = sc.relnamespace
       join pg_sequence as s on s.seqrelid = sc.oid
       where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid
@@ -41,7 +42,8 @@ select
         case x.grantee when c.relowner then '@owner' when 0 then null else pg_get_userbyid(x.grantee) end,
         x.privilege_type, x.is_grantable))
       from aclexplode(a.attacl) as x) end,
-    'comment', col_description(c.oid, a.attnum)
+    'comment', (select e.description from pg_description as e
+      where e.objoid = c.oid and e.classoid = 'pg_class'::regclass and e.objsubid = a.attnum)
   ) as facets
 from pg_attribute as a
 join pg_class as c on c.oid = a.attrelid

@@ -25,8 +25,10 @@ select
       from pg_class as ic, pg_options_to_table(ic.reloptions) as o where ic.oid = k.conindid) end,
     'index_tablespace', case when k.contype in ('p', 'u', 'x') then (
       select s.spcname from pg_class as ic join pg_tablespace as s on s.oid = ic.reltablespace where ic.oid = k.conindid) end,
-    'index_comment', case when k.contype in ('p', 'u', 'x') then obj_description(k.conindid, 'pg_class') end,
-    'comment', obj_description(k.oid, 'pg_constraint')
+    'index_comment', case when k.contype in ('p', 'u', 'x') then (select e.description from pg_description as e
+      where e.objoid = k.conindid and e.classoid = 'pg_class'::regclass and e.objsubid = 0) end,
+    'comment', (select e.description from pg_description as e
+      where e.objoid = k.oid and e.classoid = 'pg_constraint'::regclass and e.objsubid = 0)
   ) as facets
 from pg_constraint as k
 join pg_class as c on c.oid = k.conrelid
@@ -35,6 +37,7 @@ where n.nspname = any(%(schemas)s)
   and c.relpersistence <> 't'
   and k.contype in ('c', 'f', 'p', 'u', 'x', 'n')
   and (
-    k.contype <> 'n' or not k.convalidated or k.connoinherit or obj_description(k.oid, 'pg_constraint') is not null
+    k.contype <> 'n' or not k.convalidated or k.connoinherit or (select e.description from pg_description as e
+      where e.objoid = k.oid and e.classoid = 'pg_constraint'::regclass and e.objsubid = 0) is not null
     or k.conname <> c.relname || '_' || (
       select a.attname from pg_attribute as a where a.attrelid = c.oid and a.attnum = k.conkey[1]) || '_not_null')

@@ -11,7 +11,8 @@ select
     'to', pg_encoding_to_char(c.contoencoding),
     'function', c.conproc::text,
     'owner', nullif(pg_get_userbyid(c.conowner), current_user),
-    'comment', obj_description(c.oid, 'pg_conversion')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = c.oid and e.classoid = 'pg_conversion'::regclass and e.objsubid = 0)
   ) as facets
 from pg_conversion as c
 join pg_namespace as n on n.oid = c.connamespace

@@ -22,7 +22,8 @@ select
     'function', t.evtfoid::regproc::text,
     'enabled', case t.evtenabled when 'D' then 'disable' when 'R' then 'enable replica' when 'A' then 'enable always' end,
     'owner', nullif(pg_get_userbyid(t.evtowner), current_user),
-    'comment', obj_description(t.oid, 'pg_event_trigger'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = t.oid and e.classoid = 'pg_event_trigger'::regclass and e.objsubid = 0))
 from pg_event_trigger as t
 where %(whole)s
 union all
@@ -48,7 +49,8 @@ select
     'schemas', (select jsonb_agg(s.nspname order by s.nspname)
       from pg_publication_namespace as m join pg_namespace as s on s.oid = m.pnnspid where m.pnpubid = p.oid),
     'owner', nullif(pg_get_userbyid(p.pubowner), current_user),
-    'comment', obj_description(p.oid, 'pg_publication'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = p.oid and e.classoid = 'pg_publication'::regclass and e.objsubid = 0))
 from pg_publication as p
 where %(whole)s
 union all
@@ -68,7 +70,8 @@ select
         case a.grantee when w.fdwowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(w.fdwacl) as a), '[]') end,
-    'comment', obj_description(w.oid, 'pg_foreign_data_wrapper'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = w.oid and e.classoid = 'pg_foreign_data_wrapper'::regclass and e.objsubid = 0))
 from pg_foreign_data_wrapper as w
 where %(whole)s
 union all
@@ -89,7 +92,8 @@ select
         case a.grantee when s.srvowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(s.srvacl) as a), '[]') end,
-    'comment', obj_description(s.oid, 'pg_foreign_server'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = s.oid and e.classoid = 'pg_foreign_server'::regclass and e.objsubid = 0))
 from pg_foreign_server as s
 join pg_foreign_data_wrapper as w on w.oid = s.srvfdw
 where %(whole)s
@@ -120,7 +124,8 @@ select
         case a.grantee when l.lanowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(l.lanacl) as a), '[]') end,
-    'comment', obj_description(l.oid, 'pg_language'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = l.oid and e.classoid = 'pg_language'::regclass and e.objsubid = 0))
 from pg_language as l
 where %(whole)s and l.lanispl and l.oid >= 16384
 union all

@@ -8,7 +8,8 @@ select
   jsonb_build_object(
     'definition', pg_get_constraintdef(k.oid),
     'not_valid', nullif(not k.convalidated, false),
-    'comment', obj_description(k.oid, 'pg_constraint')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = k.oid and e.classoid = 'pg_constraint'::regclass and e.objsubid = 0)
   ) as facets
 from pg_constraint as k
 join pg_type as t on t.oid = k.contypid

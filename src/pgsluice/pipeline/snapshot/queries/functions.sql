@@ -42,7 +42,8 @@ select
         case a.grantee when p.proowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(p.proacl) as a), '[]') end,
-    'comment', obj_description(p.oid, 'pg_proc')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = p.oid and e.classoid = 'pg_proc'::regclass and e.objsubid = 0)
   ) as facets
 from pg_proc as p
 join pg_namespace as n on n.oid = p.pronamespace

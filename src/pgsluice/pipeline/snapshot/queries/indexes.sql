@@ -21,7 +21,8 @@ select
       where h.inhrelid = i.oid),
     'column_statistics', (select jsonb_object_agg(a.attnum, a.attstattarget) from pg_attribute as a
       where a.attrelid = i.oid and coalesce(a.attstattarget, -1) >= 0),
-    'comment', obj_description(i.oid, 'pg_class')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = i.oid and e.classoid = 'pg_class'::regclass and e.objsubid = 0)
   ) as facets
 from pg_index as x
 join pg_class as i on i.oid = x.indexrelid

@@ -21,7 +21,8 @@ select
       from pg_depend as d join pg_amproc as a on a.oid = d.objid
       where d.classid = 'pg_amproc'::regclass and d.refclassid = 'pg_opclass'::regclass and d.refobjid = o.oid),
     'owner', nullif(pg_get_userbyid(o.opcowner), current_user),
-    'comment', obj_description(o.oid, 'pg_opclass')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = o.oid and e.classoid = 'pg_opclass'::regclass and e.objsubid = 0)
   ) as facets
 from pg_opclass as o
 join pg_namespace as n on n.oid = o.opcnamespace

@@ -7,7 +7,8 @@ select
   array[n.nspname::text, f.opfname::text, m.amname::text] as path,
   jsonb_build_object(
     'owner', nullif(pg_get_userbyid(f.opfowner), current_user),
-    'comment', obj_description(f.oid, 'pg_opfamily')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = f.oid and e.classoid = 'pg_opfamily'::regclass and e.objsubid = 0)
   ) as facets
 from pg_opfamily as f
 join pg_namespace as n on n.oid = f.opfnamespace

@@ -16,7 +16,8 @@ select
     'hashes', nullif(o.oprcanhash, false),
     'merges', nullif(o.oprcanmerge, false),
     'owner', nullif(pg_get_userbyid(o.oprowner), current_user),
-    'comment', obj_description(o.oid, 'pg_operator')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = o.oid and e.classoid = 'pg_operator'::regclass and e.objsubid = 0)
   ) as facets
 from pg_operator as o
 join pg_namespace as n on n.oid = o.oprnamespace

@@ -9,10 +9,14 @@ select
     'command', case p.polcmd when 'r' then 'SELECT' when 'a' then 'INSERT' when 'w' then 'UPDATE' when 'd' then 'DELETE'
       else 'ALL' end,
     'restrictive', nullif(not p.polpermissive, false),
-    'roles', (select jsonb_agg(case u.role when 0 then null else pg_get_userbyid(u.role) end) from unnest(p.polroles) as u (role)),
+    'roles', (
+      select jsonb_agg(r.name order by r.name collate "C")
+      from (select case u.role when 0 then null else pg_get_userbyid(u.role)::text end as name
+        from unnest(p.polroles) as u (role)) as r),
     'using', pg_get_expr(p.polqual, p.polrelid),
     'check', pg_get_expr(p.polwithcheck, p.polrelid),
-    'comment', obj_description(p.oid, 'pg_policy')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = p.oid and e.classoid = 'pg_policy'::regclass and e.objsubid = 0)
   ) as facets
 from pg_policy as p
 join pg_class as c on c.oid = p.polrelid

@@ -73,7 +73,8 @@ select
         case a.grantee when c.relowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(c.relacl) as a), '[]') end,
-    'comment', obj_description(c.oid, 'pg_class')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = c.oid and e.classoid = 'pg_class'::regclass and e.objsubid = 0)
   ) as facets
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace

@@ -8,7 +8,8 @@ select
   jsonb_build_object(
     'definition', pg_get_ruledef(r.oid),
     'enabled', case r.ev_enabled when 'D' then 'disable' when 'R' then 'enable replica' when 'A' then 'enable always' end,
-    'comment', obj_description(r.oid, 'pg_rewrite')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = r.oid and e.classoid = 'pg_rewrite'::regclass and e.objsubid = 0)
   ) as facets
 from pg_rewrite as r
 join pg_class as c on c.oid = r.ev_class

@@ -12,7 +12,8 @@ select
         case a.grantee when n.nspowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(n.nspacl) as a), '[]') end,
-    'comment', obj_description(n.oid, 'pg_namespace')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = n.oid and e.classoid = 'pg_namespace'::regclass and e.objsubid = 0)
   ) as facets
 from pg_namespace as n
 where n.nspname = any(%(schemas)s)

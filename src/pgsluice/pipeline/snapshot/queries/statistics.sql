@@ -15,7 +15,8 @@ select
     'kinds', to_jsonb(s.stxkind::text[]),
     'target', case when coalesce(s.stxstattarget, -1) >= 0 then s.stxstattarget end,
     'owner', nullif(pg_get_userbyid(s.stxowner), current_user),
-    'comment', obj_description(s.oid, 'pg_statistic_ext')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = s.oid and e.classoid = 'pg_statistic_ext'::regclass and e.objsubid = 0)
   ) as facets
 from pg_statistic_ext as s
 join pg_namespace as n on n.oid = s.stxnamespace

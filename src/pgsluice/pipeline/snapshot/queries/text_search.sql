@@ -9,7 +9,8 @@ select
     'template', quote_ident(tn.nspname) || '.' || quote_ident(t.tmplname),
     'init', d.dictinitoption,
     'owner', nullif(pg_get_userbyid(d.dictowner), current_user),
-    'comment', obj_description(d.oid, 'pg_ts_dict')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = d.oid and e.classoid = 'pg_ts_dict'::regclass and e.objsubid = 0)
   ) as facets
 from pg_ts_dict as d
 join pg_namespace as n on n.oid = d.dictnamespace
@@ -32,7 +33,8 @@ select
       where m.mapcfg = c.oid
       group by tt.alias) as x),
     'owner', nullif(pg_get_userbyid(c.cfgowner), current_user),
-    'comment', obj_description(c.oid, 'pg_ts_config'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = c.oid and e.classoid = 'pg_ts_config'::regclass and e.objsubid = 0))
 from pg_ts_config as c
 join pg_namespace as n on n.oid = c.cfgnamespace
 join pg_ts_parser as p on p.oid = c.cfgparser
@@ -47,7 +49,8 @@ select
   array[n.nspname::text, p.prsname::text],
   jsonb_build_object(
     'functions', jsonb_build_array(p.prsstart::text, p.prstoken::text, p.prsend::text, p.prsheadline::text, p.prslextype::text),
-    'comment', obj_description(p.oid, 'pg_ts_parser'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = p.oid and e.classoid = 'pg_ts_parser'::regclass and e.objsubid = 0))
 from pg_ts_parser as p
 join pg_namespace as n on n.oid = p.prsnamespace
 where n.nspname = any(%(schemas)s)
@@ -60,7 +63,8 @@ select
   array[n.nspname::text, t.tmplname::text],
   jsonb_build_object(
     'functions', jsonb_build_array(t.tmplinit::text, t.tmpllexize::text),
-    'comment', obj_description(t.oid, 'pg_ts_template'))
+    'comment', (select e.description from pg_description as e
+      where e.objoid = t.oid and e.classoid = 'pg_ts_template'::regclass and e.objsubid = 0))
 from pg_ts_template as t
 join pg_namespace as n on n.oid = t.tmplnamespace
 where n.nspname = any(%(schemas)s)

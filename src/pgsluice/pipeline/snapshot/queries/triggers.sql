@@ -10,7 +10,8 @@ select
     'definition', pg_get_triggerdef(g.oid),
     'enabled', case g.tgenabled when 'D' then 'disable' when 'R' then 'enable replica' when 'A' then 'enable always' end,
     'inherited', case when g.tgparentid <> 0 then 'only' end,
-    'comment', obj_description(g.oid, 'pg_trigger')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = g.oid and e.classoid = 'pg_trigger'::regclass and e.objsubid = 0)
   ) as facets
 from pg_trigger as g
 join pg_class as c on c.oid = g.tgrelid

@@ -55,7 +55,8 @@ select
         case a.grantee when t.typowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
         a.privilege_type, a.is_grantable))
       from aclexplode(t.typacl) as a), '[]') end,
-    'comment', obj_description(t.oid, 'pg_type')
+    'comment', (select e.description from pg_description as e
+      where e.objoid = t.oid and e.classoid = 'pg_type'::regclass and e.objsubid = 0)
   ) as facets
 from pg_type as t
 join pg_namespace as n on n.oid = t.typnamespace

@@ -1,0 +1,64 @@
+"""Not-null constraints by name: PostgreSQL 18 has them, older servers know only the fact."""
+
+from __future__ import annotations
+
+from pgsluice.pipeline.generate.naming import automatic, ident, literal, qualified
+from pgsluice.pipeline.generate.step import Scene, Step
+from pgsluice.pipeline.snapshot import Address, Object
+from pgsluice.pipeline.statement import Phase
+
+
+def name_not_null(new: Object) -> list[Step]:
+    """Give a column the not-null constraint with this name or form; older servers get only the fact."""
+    table = qualified(new.path[:2])
+    target = ident(new.get("columns")[0])
+    inner = f"ALTER TABLE {table} ADD CONSTRAINT {ident(new.path[2])} {new.get('definition')}"
+    before = f"ALTER TABLE {table} ALTER COLUMN {target} DROP NOT NULL"
+    older = (
+        ""
+        if new.get("not_valid")
+        else f"\n  ELSE\n    EXECUTE {literal(f'ALTER TABLE {table} ALTER COLUMN {target} SET NOT NULL')};"
+    )
+    sql = (
+        "DO $pgsluice$\nBEGIN\n  IF pg_catalog.current_setting('server_version_num')::int >= 180000 THEN\n"
+        f"    EXECUTE {literal(before)};\n    EXECUTE {literal(inner)};{older}\n  END IF;\nEND\n$pgsluice$"
+    )
+    return [Step(sql, Phase.ENFORCE)]
+
+
+def unname_not_null(old: Object, scene: Scene) -> list[Step]:
+    """Drop a named not-null constraint; where the column stays not null, only the name goes."""
+    schema, table, _ = old.path
+    column = old.get("columns")[0]
+    kept = scene.after.objects.get(Address("column", (schema, table, column)))
+    stays = kept is not None and kept.get("not_null")
+    if stays and is_renamable(old):
+        wanted = automatic(table, column, "not_null")
+        return [Step(rename_not_null((schema, table), column, wanted), Phase.PREPARE)]
+    head = f"ALTER TABLE {qualified((schema, table))} ALTER COLUMN {ident(column)}"
+    steps = [Step(f"{head} DROP NOT NULL", Phase.PREPARE)]
+    return [*steps, Step(f"{head} SET NOT NULL", Phase.PREPARE)] if stays else steps
+
+
+def is_renamable(constraint: Object) -> bool:
+    """Whether another name is all that the constraint lacks to be an automatic one."""
+    plain = "NO INHERIT" not in str(constraint.get("definition")) and not constraint.get("not_valid")
+    return plain and constraint.get("inherited") != "only"
+
+
+def rename_not_null(table: tuple[str, str], column: str, new_name: str) -> str:
+    """Rename a column's not-null constraint where the server has one (18 and later), whatever it is called."""
+    relation = literal(qualified(table))
+    rename = literal(
+        "ALTER TABLE {} RENAME CONSTRAINT %I TO {}".format(
+            *(part.replace("%", "%%") for part in (qualified(table), ident(new_name)))
+        )
+    )
+    return (
+        "DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n  SELECT k.conname INTO found_name\n"
+        "  FROM pg_catalog.pg_constraint AS k\n"
+        "  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]\n"
+        f"  WHERE k.contype = 'n' AND k.conrelid = {relation}::pg_catalog.regclass AND a.attname = {literal(column)};\n"
+        f"  IF found_name <> {literal(new_name)} THEN\n"
+        f"    EXECUTE pg_catalog.format({rename}, found_name);\n  END IF;\nEND\n$pgsluice$"
+    )

@@ -1,0 +1,111 @@
+"""Partitions: leave a tree, join one, and rows that belong to another partition afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pgsluice.pipeline.generate.naming import ident, qualified
+from pgsluice.pipeline.generate.step import Scene, Step
+from pgsluice.pipeline.snapshot import Object
+from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
+
+HASHED: Final = "satisfies_hash_partition"
+
+
+def detach_partition(old: Object) -> Step:
+    """Take a partition out of its tree; its rows stay where they are."""
+    parent, name = qualified(old.get("parent")), qualified(old.path)
+    return Step(f"ALTER TABLE {parent} DETACH PARTITION {name}", Phase.EXPAND)
+
+
+def attach_partition(old: Object, new: Object, scene: Scene) -> Step:
+    """Put a table into a tree; rows that fit neither its bound nor, if it was there before, the tree are refused."""
+    name, bound = ".".join(new.path), new.get("bound")
+    hazard = Hazard("scans-table", f"{name} is scanned to check that its rows fit the bound")
+    siblings = [
+        obj.get("bound_condition")
+        for obj in scene.after.objects.values()
+        if obj.kind == "table" and obj.get("parent") == new.get("parent")
+    ]
+    condition = outside(siblings if stays_in_tree(old, new) else [new.get("bound_condition")])
+    checks: tuple[RowCheck, ...] = ()
+    if condition is not None:
+        checks = (
+            RowCheck(
+                rows=f"select * from {qualified(old.path)} where {condition}",
+                message=f"rows of {name} do not fit its new bound {bound}",
+                hint="move these rows to another partition in block expand, or choose a wider bound",
+            ),
+        )
+    sql = f"ALTER TABLE {qualified(new.get('parent'))} ATTACH PARTITION {qualified(new.path)} {bound}"
+    return Step(sql, Phase.EXPAND, (hazard,), checks=checks)
+
+
+def stays_in_tree(old: Object, new: Object) -> bool:
+    """Whether only the bound changes, so that rows beyond it have a tree to go to."""
+    return old.get("parent") is not None and old.get("parent") == new.get("parent")
+
+
+def outside(bounds: Sequence[str | None]) -> str | None:
+    """The condition of rows that fit none of the bounds; None where nobody can say."""
+    if any(bound is None or HASHED in bound for bound in bounds):
+        return None
+    return f"NOT COALESCE({' OR '.join(str(bound) for bound in bounds)}, true)"
+
+
+def inside(bounds: Sequence[str | None]) -> str | None:
+    """The condition of rows that fit at least one of the bounds; None where all do."""
+    if any(bound is None or HASHED in bound for bound in bounds):
+        return None
+    return " OR ".join(str(bound) for bound in bounds)
+
+
+def set_rows_aside(partition: Object, columns: Sequence[str], *, where: str | None) -> list[Step]:
+    """Move the rows that fit the new bound no longer out of a partition."""
+    name, aside = qualified(partition.path), _aside(partition)
+    condition = f"\nWHERE {where}" if where is not None else ""
+    hazard = Hazard("moves-rows", f"rows of {'.'.join(partition.path)} move to the partition they belong to")
+    keep = (
+        f"CREATE TEMPORARY TABLE {aside} ON COMMIT DROP AS\nSELECT {_listed(columns)}\nFROM {name}{condition}"
+    )
+    return [
+        Step(keep, Phase.EXPAND, (hazard,)),
+        Step(f"DELETE FROM {name}{condition}", Phase.EXPAND),
+    ]
+
+
+def route_rows(partition: Object, columns: Sequence[str]) -> list[Step]:
+    """Put rows that were set aside into the tree, which finds each its partition."""
+    aside = f"pg_temp.{_aside(partition)}"
+    return [_into(partition, columns, aside), Step(f"DROP TABLE {aside}", Phase.EXPAND)]
+
+
+def route_all(partition: Object, columns: Sequence[str], *, where: str | None) -> list[Step]:
+    """Copy the rows of a partition that goes into those that take its place."""
+    condition = f"\nWHERE {where}" if where is not None else ""
+    return [_into(partition, columns, f"{qualified(partition.path)}{condition}")]
+
+
+def _into(partition: Object, columns: Sequence[str], source: str) -> Step:
+    listed = _listed(columns)
+    tree = qualified(partition.get("parent"))
+    return Step(
+        f"INSERT INTO {tree} ({listed})\nOVERRIDING SYSTEM VALUE\nSELECT {listed}\nFROM {source}",
+        Phase.EXPAND,
+    )
+
+
+def switch_trigger(trigger: Object, *, on: bool) -> Step:
+    """Rows that only change their partition fire no trigger of the user's."""
+    word = "ENABLE" if on else "DISABLE"
+    name = ident(trigger.path[2])
+    return Step(f"ALTER TABLE {qualified(trigger.path[:2])} {word} TRIGGER {name}", Phase.EXPAND)
+
+
+def _aside(partition: Object) -> str:
+    return ident(f"moved_{'_'.join(partition.path)}"[:60])
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(ident, columns))

@@ -1,0 +1,195 @@
+"""Partitions that leave, join or shift in a tree: detach first, attach last, rows to where they belong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgsluice.pipeline.generate.bounds import may_overlap
+from pgsluice.pipeline.generate.partitions import (
+    detach_partition,
+    inside,
+    outside,
+    route_all,
+    route_rows,
+    set_rows_aside,
+    stays_in_tree,
+    switch_trigger,
+)
+from pgsluice.pipeline.snapshot import Address, Object
+from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.generate import Scene
+    from pgsluice.pipeline.plan.events import Events
+    from pgsluice.pipeline.plan.graph import Graph, Node
+
+EARLY = frozenset({Phase.PREPARE, Phase.EXPAND})
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """What one partitioned table loses and gains: `old` that leave, `new` that come, `others` that stay."""
+
+    address: Address
+    leaving: tuple[Object, ...]
+    coming: tuple[Object, ...]
+    default: Object | None
+
+
+def add_partition_moves(graph: Graph, events: Events, scene: Scene) -> None:
+    """Add detachments and row moves, and order them around what attaches, creates and drops partitions."""
+    for tree in _trees(events, scene):
+        for old in tree.leaving:
+            graph.add("detach", old.address, [detach_partition(old)])
+            detached = graph.of("detach", old.address)
+            graph.precede(detached, graph.of("alter", old.address))
+            graph.precede(detached, graph.of("drop", old.address) + graph.of("drop", tree.address))
+            graph.precede(_shape_of(graph, tree.address, events, scene), detached)
+            for new in tree.coming:
+                graph.precede(detached, _arrival(graph, new))
+        for new in tree.coming:
+            _fit_columns(new, tree, graph, events, scene)
+        if tree.address not in events.destroyed:
+            _move_rows(tree, graph, events, scene)
+
+
+def _trees(events: Events, scene: Scene) -> list[_Tree]:
+    before, after = scene.before.objects, scene.after.objects
+    parents: dict[Address, tuple[list[Object], list[Object]]] = {}
+    for address in sorted(events.destroyed | events.created | events.altered.keys()):
+        if address.kind != "table":
+            continue
+        old, new = before.get(address), after.get(address)
+        moved = address in events.altered and _place(old) != _place(new)
+        was, now = _parent(old), _parent(new)
+        if (
+            old is not None
+            and was is not None
+            and (moved or (address in events.destroyed and was not in events.destroyed))
+        ):
+            parents.setdefault(was, ([], []))[0].append(old)
+        if new is not None and now is not None and (moved or address in events.created):
+            parents.setdefault(now, ([], []))[1].append(new)
+    return [_tree(parent, leaving, coming, scene) for parent, (leaving, coming) in sorted(parents.items())]
+
+
+def _tree(parent: Address, leaving: list[Object], coming: list[Object], scene: Scene) -> _Tree:
+    members = [obj for obj in scene.after.objects.values() if obj.kind == "table" and _parent(obj) == parent]
+    default = next((obj for obj in members if obj.get("bound") == "DEFAULT"), None)
+    was = scene.before.objects.get(default.address) if default is not None else None
+    stays = was is not None and _place(was) == _place(default)
+    return _Tree(parent, tuple(leaving), tuple(coming), was if stays else None)
+
+
+def _parent(obj: Object | None) -> Address | None:
+    return Address("table", tuple(obj.get("parent"))) if obj is not None and obj.get("parent") else None
+
+
+def _place(obj: Object | None) -> tuple[object, object]:
+    return (obj.get("parent"), obj.get("bound")) if obj is not None else (None, None)
+
+
+def _arrival(graph: Graph, new: Object) -> list[Node]:
+    return graph.of("alter", new.address) + graph.of("create", new.address)
+
+
+def _shape_of(graph: Graph, tree: Address, events: Events, scene: Scene) -> list[Node]:
+    """Statements on the tree's columns, which a detached partition would miss."""
+    return [
+        node
+        for address in scene.after.objects
+        if address.kind == "column" and address.path[:2] == tree.path and tree not in events.created
+        for node in graph.of("create", address) + graph.of("alter", address)
+        if graph.steps[node].phase in EARLY
+    ]
+
+
+def _fit_columns(new: Object, tree: _Tree, graph: Graph, events: Events, scene: Scene) -> None:
+    """A table that joins needs the tree's columns and no others: some come before it, some with it."""
+    attach = graph.of("alter", new.address)
+    for node in _shape_of(graph, tree.address, events, scene) if attach else ():
+        own = Address("column", (*new.path, node.address.path[-1]))
+        if node.action == "create" and own not in scene.before.objects:
+            graph.precede(attach, [node])
+        else:
+            graph.precede([node], attach)
+
+
+def _move_rows(tree: _Tree, graph: Graph, events: Events, scene: Scene) -> None:
+    columns = _carried(tree.address, events, scene)
+    if not columns:
+        return
+    moved = []
+    for old in tree.leaving:
+        gains = [new for new in tree.coming if new.path != old.path and _takes(new, old)]
+        if old.address in events.altered:
+            new = scene.after.objects[old.address]
+            if stays_in_tree(old, new) and (gains or tree.default is not None):
+                moved.append(_shift(old, new, tree, columns, graph))
+        elif gains and old.address not in events.created:
+            where = inside([new.get("bound_condition") for new in gains])
+            graph.add("route", old.address, route_all(old, columns, where=where))
+            graph.precede(graph.of("detach", old.address), graph.of("route", old.address))
+            graph.precede(graph.of("route", old.address), graph.of("drop", old.address))
+            moved.append(old.address)
+    if tree.default is not None and tree.coming and not _is_referenced(tree.address, scene):
+        moved.append(_shift(tree.default, scene.after.objects[tree.default.address], tree, columns, graph))
+    routes = [node for address in moved for node in graph.of("route", address)]
+    for new in tree.coming:
+        graph.precede(_arrival(graph, new), routes)
+    _quietly(tree, routes, graph, events, scene)
+
+
+def _takes(new: Object, old: Object) -> bool:
+    return may_overlap(str(new.get("bound")), str(old.get("bound")))
+
+
+def _shift(old: Object, new: Object, tree: _Tree, columns: list[str], graph: Graph) -> Address:
+    """Rows beyond a partition's new bound wait aside until all partitions stand."""
+    address = old.address
+    where = outside([new.get("bound_condition")])
+    graph.add("aside", address, set_rows_aside(old, columns, where=where))
+    graph.add("route", address, route_rows(old, columns))
+    aside = graph.of("aside", address)
+    graph.precede(graph.of("detach", address), aside)
+    graph.precede(aside, graph.of("alter", address) + graph.of("route", address))
+    for one in tree.coming:
+        graph.precede(aside, _arrival(graph, one))
+    return address
+
+
+def _quietly(tree: _Tree, routes: list[Node], graph: Graph, events: Events, scene: Scene) -> None:
+    """Triggers that live through the plan are off while rows only change their partition."""
+    for address, trigger in scene.before.objects.items():
+        if address.kind != "trigger" or address.path[:2] != tree.address.path or not routes:
+            continue
+        changes = address in events.destroyed or address in events.altered
+        if changes or trigger.get("enabled") or trigger.get("inherited"):
+            continue
+        graph.add("quiet", address, [switch_trigger(trigger, on=False)])
+        graph.add("wake", address, [switch_trigger(trigger, on=True)])
+        graph.precede(graph.of("quiet", address), routes)
+        graph.precede(routes, graph.of("wake", address))
+
+
+def _carried(tree: Address, events: Events, scene: Scene) -> list[str]:
+    kept = [
+        column
+        for address, column in scene.before.objects.items()
+        if address.kind == "column"
+        and address.path[:2] == tree.path
+        and address in scene.after.objects
+        and address not in events.destroyed
+        and not scene.after.objects[address].get("generated")
+    ]
+    return [column.path[2] for column in sorted(kept, key=lambda one: int(one.get("position")))]
+
+
+def _is_referenced(tree: Address, scene: Scene) -> bool:
+    """Whether keys point at the tree: deleting a row there would reach beyond it."""
+    return any(
+        obj.kind == "constraint" and obj.get("type") == "f" and tuple(obj.get("references")[:2]) == tree.path
+        for snapshot in (scene.before, scene.after)
+        for obj in snapshot.objects.values()
+    )
