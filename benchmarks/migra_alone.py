@@ -1,6 +1,6 @@
 """What migra's proposals alone bring home of the diff cases, beside what pgsluice builds.
 
-    python benchmarks/migra_alone.py [--dev embedded] [--dev local:/usr/lib/postgresql/15/bin] [--only TEXT]
+    python benchmarks/migra_alone.py [--dev local:/usr/lib/postgresql/15/bin] [--pairs "[0-9]*"]
 
 Each pair of tests/cases is judged by PostgreSQL: the statements are applied in one transaction to *before*
 with its rows; then `pg_dump` and the catalog snapshot must equal those of *after*, and each query of the
@@ -47,9 +47,9 @@ def main() -> None:
     """Measure, and print one line a pair and a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--dev", action="append", help="server to measure on; may be repeated")
-    parser.add_argument("--only", default="", help="pairs whose name contains this text")
+    parser.add_argument("--pairs", default="*", metavar="PATTERN", help="pairs whose name fits")
     arguments = parser.parse_args()
-    cases = sorted(path.parent for path in CASES.glob("*/before.sql") if arguments.only in path.parent.name)
+    cases = sorted(path.parent for path in CASES.glob(f"{arguments.pairs}/before.sql"))
     for dev in arguments.dev or ["embedded"]:
         totals: dict[str, Counter[str]] = {"migra": Counter(), "pgsluice": Counter()}
         with tempfile.TemporaryDirectory() as folder, open_dev(dev, root=Path(folder)) as server:
