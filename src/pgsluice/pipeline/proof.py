@@ -59,7 +59,7 @@ from pg_catalog.jsonb_array_elements(pg_catalog.current_setting('pgsluice.invali
 order by 1
 """
 CHOOSE_SCHEMAS: Final = "select pg_catalog.set_config('pgsluice.schemas', %s, true)"
-CHOOSE_PATH: Final = "select pg_catalog.set_config('search_path', %s, true)"
+CHOOSE_PATH: Final = "select pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)"
 VALIDATE: Final = files("pgsluice.pipeline").joinpath("resources", "validate_functions.sql").read_bytes()
 
 

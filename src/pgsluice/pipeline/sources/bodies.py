@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+from psycopg import sql
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.sources.advice import load_error
@@ -45,7 +46,8 @@ def body_error(
     statement = next((one for one in source.statements if one.is_verbatim and body in one.text), None)
     if statement is None or not body:
         return None
-    chosen = [("search_path", search_path), ("check_function_bodies", "on")]
+    path = sql.Identifier(search_path).as_string(conn)
+    chosen = [("search_path", path), ("check_function_bodies", "on")]
     chosen += [tuple(setting.split("=", 1)) for setting in settings or ()]
     try:
         with conn.transaction(force_rollback=True):
