@@ -162,7 +162,8 @@ def _prove(
         run_rendered(conninfo, rendered)
         dumped = opinion.start(conninfo) if opinion is not None else None
         with connected(conninfo) as conn:
-            refuse_differences(compare(states.after, snapshot_of(conn, states.target)), rendered)
+            reached = snapshot_of(conn, states.target, like=states.after)
+            refuse_differences(compare(states.after, reached), rendered)
             validate_functions(conn, states.target.manages, search_path=search_path(states.target))
         if opinion is not None:
             opinion.refuse_differences(

@@ -96,12 +96,12 @@ class States:
                         conn.execute(statement.sql.encode(), prepare=False)
                     except psycopg.Error as exc:
                         raise StatementError(statement, exc) from exc
-            return snapshot_of(conn, self.target)
+            return snapshot_of(conn, self.target, like=self.after)
 
 
-def snapshot_of(conn: Connection[Any], target: Target) -> Snapshot:
-    """The catalog of what a target manages."""
-    return read_snapshot(conn, manages=target.manages, ignore=target.ignore)
+def snapshot_of(conn: Connection[Any], target: Target, *, like: Snapshot | None = None) -> Snapshot:
+    """The catalog of what a target manages; `like` is what is likely to come out."""
+    return read_snapshot(conn, manages=target.manages, ignore=target.ignore, like=like)
 
 
 def search_path(target: Target) -> str:
