@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pgsluice.pipeline.sources import read_schema
+from pgsluice.pipeline.sources import load_schema, read_schema
+from tests.client import program
 
 from .schema import load, write
 
@@ -73,14 +76,14 @@ NUMBERED: Final = frozenset(("partition_key_changes_with_rows",))
 
 
 @pytest.fixture(scope="module")
-def old_server(open_server: Callable[[str], DevServer]) -> DevServer:
+def embedded(open_server: Callable[[str], DevServer]) -> DevServer:
     return open_server("embedded")
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(len(PARTS))), homes=st.lists(st.integers(0, 12), min_size=60, max_size=60))
 def test_statements_in_any_order_over_any_files_load_the_same(
-    old_server: DevServer, rich_catalog: set[tuple[object, ...]], order: list[int], homes: list[int]
+    embedded: DevServer, rich_catalog: set[tuple[object, ...]], order: list[int], homes: list[int]
 ) -> None:
     files: dict[str, str] = {}
     for number in order:
@@ -89,13 +92,32 @@ def test_statements_in_any_order_over_any_files_load_the_same(
     with TemporaryDirectory() as folder:
         root = Path(folder)
         source = read_schema(write(root, files), root=root)
-        assert load(old_server, source) == rich_catalog
+        assert load(embedded, source) == rich_catalog
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_statements_of_a_dump_load_one_a_file_in_any_order(
+    embedded: DevServer, rich_catalog: set[tuple[object, ...]], tmp_path: Path, seed: int
+) -> None:
+    with embedded.clone(None) as conninfo, psycopg.connect(conninfo) as conn:
+        rich = read_schema(write(tmp_path, {"a.sql": RICH}), root=tmp_path)
+        load_schema(conn, rich, search_path="public")
+        conn.commit()
+        command = [str(program("pg_dump")), f"--dbname={conninfo}", "--schema-only"]
+        dump = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    whole = read_schema(write(tmp_path, {"a.sql": dump}), root=tmp_path)
+    texts = [item.text for item in whole.statements if not item.text.startswith(("SET", "SELECT"))]
+    random.Random(seed).shuffle(texts)
+    root = tmp_path / "torn"
+    root.mkdir()
+    torn = write(root, {f"{number:03}.sql": f"{text};" for number, text in enumerate(texts)})
+    assert load(embedded, read_schema(torn, root=root)) == rich_catalog
 
 
 @pytest.fixture(scope="module")
-def rich_catalog(old_server: DevServer, tmp_path_factory: pytest.TempPathFactory) -> set[tuple[object, ...]]:
+def rich_catalog(embedded: DevServer, tmp_path_factory: pytest.TempPathFactory) -> set[tuple[object, ...]]:
     root = tmp_path_factory.mktemp("rich")
-    return load(old_server, read_schema(write(root, {"a.sql": RICH}), root=root))
+    return load(embedded, read_schema(write(root, {"a.sql": RICH}), root=root))
 
 
 @pytest.mark.parametrize("path", STATES, ids=[f"{path.parent.name}-{path.stem}" for path in STATES])

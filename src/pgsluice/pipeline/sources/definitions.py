@@ -67,7 +67,7 @@ def find_definitions(kind: str, node: Node) -> tuple[Definition, ...]:
 
 
 def implied_names(kind: str, node: Node) -> tuple[Name, ...]:
-    """Names that come with a table: sequences of its columns, indexes of its keys; and a range's own."""
+    """Names that come along: sequences of columns, indexes of keys, constraints; and a range's own."""
     if kind == "CreateRangeStmt":
         return tuple(_range_names(node))
     if kind == "CreateForeignTableStmt":
@@ -81,7 +81,14 @@ def implied_names(kind: str, node: Node) -> tuple[Name, ...]:
         names += _implied_by(table, command.get("def", {}))
         if command["subtype"] == "AT_AddIdentity":
             names.append(_identity_sequence(table, command))
-    return tuple(Name(Space.RELATION, schema, name) for name in names)
+    constraints = [
+        item["AlterTableCmd"].get("def", {}).get("Constraint", {}).get("conname")
+        for item in node.get("cmds", ())
+    ]
+    return (
+        *(Name(Space.RELATION, schema, name) for name in names),
+        *(Name(Space.MEMBER, schema, name) for name in constraints if name is not None),
+    )
 
 
 def automatic_name(table: str, columns: str, *, suffix: str) -> str:

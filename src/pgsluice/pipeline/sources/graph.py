@@ -3,10 +3,11 @@
 Besides names: extensions come before what might use them, schemas before what is created without a schema
 in its name, `alter default privileges` before the objects of other files, `grant ... on all tables in
 schema` after them, changes of owner after the queries that run while loading, an index or constraint of a
-table `only` after its partitions, event triggers last. A statement that alters an object comes before the
-object's users in other files, and in its own file wherever it was written before them. A function called by
-an index, a generated column or a materialized view is run or inlined while loading, so what its body names
-comes first. A file with imperative statements is one node: nothing moves in it, nothing comes in between.
+table `only` after its partitions, a table to be attached after its parent, event triggers last. A statement
+that alters an object comes before the object's users in other files, and in its own file wherever it was
+written before them. A function called by an index, a generated column or a materialized view is run or
+inlined while loading, so what its body names comes first. A file with imperative statements is one node:
+nothing moves in it, nothing comes in between.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pgsluice.pipeline.sources.catalog import Catalog
-    from pgsluice.pipeline.sources.names import Use
+    from pgsluice.pipeline.sources.names import Name, Use
 
 _WORD: Final = re.compile(r'"((?:[^"]|"")+)"|[^\W\d][\w$]*')
 _CALLED: Final = frozenset((Space.ROUTINE, Space.OPERATOR))
@@ -116,6 +117,8 @@ class Graph:
     def _add_uses(self, number: int) -> None:
         for found, is_sure in self._found[number].values():
             for defined in found:
+                if defined == number:
+                    continue
                 self._link(number, defined, NEED if is_sure else WISH)
                 for altering in self._altering(defined, by=number):
                     self._link(number, altering, WISH)
@@ -187,6 +190,8 @@ class Graph:
                 self._last(number, self._running())
             if has_trait(entry, Trait.ON_ONLY):
                 self._last(number, self._partitions(number))
+            if has_trait(entry, Trait.PARTITION) and entry.facts.alters:
+                self._parent_first(number, entry.facts.alters[0])
             if has_trait(entry, Trait.EVENT_TRIGGER):
                 self._last(number, self._all_but(Trait.EVENT_TRIGGER))
 
@@ -207,6 +212,19 @@ class Graph:
         for other in needed:
             if self._entries[other].file is not file or other < number:
                 self._link(number, other, WISH)
+
+    def _parent_first(self, number: int, parent: Name) -> None:
+        """A table to be attached after its parent in another file: constraints' automatic names need it."""
+        tables = {
+            use.name: found
+            for use, (found, _) in self._found[number].items()
+            if use.name.space is parent.space
+        }
+        above = tables.pop(parent, ())
+        for child in (child for found in tables.values() for child in found):
+            for other in above:
+                if self._entries[child].file is not self._entries[other].file:
+                    self._link(child, other, WISH)
 
     def _all_but(self, *traits: Trait) -> Iterator[int]:
         for number, entry in enumerate(self._entries):
