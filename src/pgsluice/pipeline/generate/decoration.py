@@ -52,8 +52,8 @@ def _given_to(owner: str, grants: Iterable[Value]) -> Sequence[Value]:
 
 def _identity_sequence(old: Object | None, new: Object, scene: Scene) -> list[Step]:
     """Comment and grants of the sequence behind an identity column."""
-    if new.kind != "column" or not new.get("identity"):
-        return []
+    if new.kind != "column" or new.get("sequence") is None:
+        return []  # from 17 on, a partition draws from its root's sequence
     now = new.get("sequence")
     was = (old.get("sequence") if old is not None else None) or {}
     name = qualified((now["schema"], now["name"]))
@@ -189,7 +189,7 @@ def grant_steps(
         words = "ALL" if everything and column is None else _privileges(privileges, column, whole)
         steps.append(Step(f"{head}REVOKE {words} ON {on} FROM {role(grantee)}", Phase.INSTALL))
     for grantee, privileges in _by_name(unoption):
-        words = _privileges(privileges, column, 0)
+        words = _privileges(privileges, column, whole)
         steps.append(
             Step(f"{head}REVOKE GRANT OPTION FOR {words} ON {on} FROM {role(grantee)}", Phase.INSTALL)
         )
