@@ -101,17 +101,25 @@ def dump(program: Path, conninfo: str, scope: DumpScope, *, running: RunningDump
         chosen = _choice(conn, scope)
     if chosen is None:
         return {}
-    place = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
-    environment = clean_environment()
-    if "password" in place:  # other users of the machine see a command line, not an environment
-        environment["PGPASSWORD"] = place.pop("password")
-    arguments: list[Path | str] = [program, *FIXED, *chosen, f"--dbname={make_conninfo(**place)}"]
-    code, printed, complaint = running.run(arguments, environment)
+    place, environment = hide_password(conninfo)
+    code, printed, complaint = running.run([program, *FIXED, *chosen, f"--dbname={place}"], environment)
     if code:
         raise FindingError(
             f"{program} failed with exit code {code}", details=tuple(complaint.strip().splitlines()[-5:])
         )
     return parse_dump(printed, ignore=scope.ignore)
+
+
+def hide_password(conninfo: str) -> tuple[str, dict[str, str]]:
+    """A connection string without its password, and the environment that holds it.
+
+    Other users of the machine see a command line, not an environment.
+    """
+    place = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
+    environment = clean_environment()
+    if "password" in place:
+        environment["PGPASSWORD"] = place.pop("password")
+    return make_conninfo(**place), environment
 
 
 def _choice(conn: Connection[Any], scope: DumpScope) -> list[str] | None:

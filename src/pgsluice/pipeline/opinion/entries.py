@@ -39,14 +39,15 @@ def parse_dump(text: str, *, ignore: Sequence[str] = ()) -> Entries:
     Args:
         ignore: Patterns such as `app.scratch_*` over `schema.name`; entries of such objects stay out.
     """
-    end = TRAILER.search(text)
-    text = text[: end.start()] if end else text
+    trailer = TRAILER.search(text)
+    text = text[: trailer.start()] if trailer else text
     headers = list(HEADER.finditer(text))
+    ends = [*(header.start() for header in headers[1:]), len(text)]
     found: dict[str, list[str]] = {}
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
+    for header, end_of_body in zip(headers, ends, strict=False):  # without a header there is one end
         if any(_is_ignored(header, pattern) for pattern in ignore):
             continue
-        body = text[header.end() : following.start() if following else len(text)]
+        body = text[header.end() : end_of_body]
         found.setdefault(_key(header), []).append(_normal_form(header, body))
     return {key: tuple(sorted(bodies)) for key, bodies in found.items()}
 
