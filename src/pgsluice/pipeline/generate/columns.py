@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from pgsluice.pipeline.generate.inheritance import joins_with, keepers, must_be_made_anew
 from pgsluice.pipeline.generate.naming import automatic, ident, literal, options, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
@@ -12,7 +13,7 @@ from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
 
 # What must be gone while a column's type changes; PostgreSQL itself brings indexes and constraints along.
 TYPE_DISTURBS: Final = frozenset(
-    {"view", "materialized view", "rule", "policy", "trigger", "function", "column", "default"}
+    {"view", "materialized view", "rule", "policy", "trigger", "function", "column", "default", "publication"}
 )
 
 INTEGERS: Final = ("smallint", "integer", "bigint")
@@ -112,7 +113,8 @@ def _head(column: Object) -> str:
 
 def add_column(new: Object, scene: Scene, *, default: str | None) -> list[Step]:
     """`add column`; a `not null` one without a value of its own waits for its backfill."""
-    if new.get("inherited") == "only" or _is_of_type(new.address, scene):
+    comes_along = new.get("inherited") == "only" and not joins_with(new, scene)
+    if comes_along or _is_of_type(new.address, scene):
         return []
     table = qualified(new.path[:2])
     owes = new.get("not_null") and default is None and not new.get("identity") and not new.get("generated")
@@ -165,18 +167,25 @@ def _drop(old: Object, scene: Scene) -> list[Step]:
     name = ".".join(old.path)
     loss = None if old.get("generated") else f"column {name} and its values"
     hazards = (Hazard("drops-column", loss),) if loss else ()
-    return [
+    stay, go = keepers(old, scene)
+    column = ident(old.path[2])
+    only = "ONLY " if stay else ""
+    steps = [
         Step(
-            f"ALTER TABLE {qualified(old.path[:2])} DROP COLUMN {ident(old.path[2])}",
+            f"ALTER TABLE {only}{qualified(old.path[:2])} DROP COLUMN {column}",
             Phase.RETIRE,
             hazards,
             loss=loss,
         )
     ]
+    below = [f"ALTER TABLE {qualified(child.path[:2])} DROP COLUMN {column}" for child in go if stay]
+    return steps + [Step(sql, Phase.RETIRE, hazards, loss=loss) for sql in below]
 
 
 def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     facets = changed(old, new)
+    if "inherited" in facets and must_be_made_anew(old, new, scene):
+        return Alteration((), frozenset({Address("table", old.path[:2])}))
     if new.get("inherited") == "only" and old.get("inherited") == "only" and not scene.settling:
         facets -= {"type", "collation", "not_null", "generated", "identity", "sequence"}
     if _is_of_type(old.address, scene):
@@ -313,7 +322,7 @@ def counters_after_rows(table: Object, scene: Scene) -> list[Step]:
     return [
         Step(step.sql, Phase.EXPAND)
         for column in scene.after.objects.values()
-        if column.kind == "column" and column.path[:2] == table.path and column.get("identity")
+        if column.kind == "column" and column.path[:2] == table.path and column.get("sequence")
         for step in _after_existing(column)
     ]
 

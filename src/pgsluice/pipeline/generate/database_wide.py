@@ -98,6 +98,12 @@ def _alter_publication(old: Object, new: Object, scene: Scene) -> Alteration | N
     return Alteration(tuple(steps))
 
 
+def relist(new: Object) -> Step:
+    """List the members of a publication again, after tables among them were made anew."""
+    members = _members(new).removeprefix("FOR ")
+    return Step(f"ALTER PUBLICATION {ident(new.path[0])} SET {members}", Phase.INSTALL)
+
+
 def _create_wrapper(new: Object, scene: Scene) -> list[Step]:
     words = [f"CREATE FOREIGN DATA WRAPPER {ident(new.path[0])}"]
     words += [f"{word} {new.get(word.lower())}" for word in ("HANDLER", "VALIDATOR") if new.get(word.lower())]

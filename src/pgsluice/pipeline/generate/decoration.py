@@ -77,7 +77,8 @@ def _owner(new: Object) -> list[Step]:
 def _comments(old: Object | None, new: Object) -> list[Step]:
     steps: list[Step] = []
     if (old.get("comment") if old else None) != new.get("comment"):
-        steps.append(Step(f"COMMENT ON {identity(new)} IS {_text(new.get('comment'))}", Phase.INSTALL))
+        text = new.get("comment") if new.get("comment") is not None else new.get("default_comment")
+        steps.append(Step(f"COMMENT ON {identity(new)} IS {_text(text)}", Phase.INSTALL))
     was, now = (old.get("column_comments") if old else None) or {}, new.get("column_comments") or {}
     there = {one[0] for one in new.get("attributes") or new.get("columns") or ()}
     for column in sorted((was.keys() | now.keys()) & there):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import KINDS, Alteration, Scene
+from pgsluice.pipeline.generate.database_wide import relist
 from pgsluice.pipeline.plan.conversions import (
     pulled_along,
     put_aside_types,
@@ -24,7 +25,7 @@ class Events:
     """The double-entry book: an address in both `destroyed` and `created` is rebuilt.
 
     `converted` are columns that stay while their type is rebuilt; the types in `put_aside` are renamed and
-    dropped only when the last column has left them.
+    dropped only when the last column has left them. `relisted` are publications that lost a table to its rebuild.
     """
 
     destroyed: set[Address] = field(default_factory=set)
@@ -32,6 +33,7 @@ class Events:
     altered: dict[Address, Alteration] = field(default_factory=dict)
     converted: set[Address] = field(default_factory=set)
     put_aside: frozenset[Address] = frozenset()
+    relisted: set[Address] = field(default_factory=set)
 
     def rebuilt(self, address: Address) -> bool:
         return address in self.destroyed and address in self.created
@@ -70,6 +72,7 @@ def classify(scene: Scene) -> Events:
         )
     _tear_down(events, disturbed, scene)
     events.put_aside = put_aside_types(events.converted, events.destroyed, scene)
+    _relist(events, scene)
     events.altered = with_conversions(events.altered, events.converted, events.destroyed, scene)
     return events
 
@@ -113,12 +116,23 @@ def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
         for user in sorted(scene.users.get(gone, ())):
             if user in events.destroyed or _lets_go(user, gone, events, scene):
                 continue
+            if user.kind == "publication" and gone.kind in ("table", "schema") and user in after:
+                events.relisted.add(user)
+                continue
             if user.kind == "column" and not before[user].get("generated") and gone.kind != "table":
                 events.converted.add(user)
                 for one in sorted(pulled_along(user, gone, scene)):
                     destroy(one)
                 continue
             destroy(user)
+
+
+def _relist(events: Events, scene: Scene) -> None:
+    for publication in sorted(events.relisted - events.destroyed):
+        old, new = scene.before.objects[publication], scene.after.objects[publication]
+        if old.get("tables") == new.get("tables") and old.get("schemas") == new.get("schemas"):
+            more = events.altered.get(publication, Alteration())
+            events.altered[publication] = Alteration((relist(new), *more.steps), more.disturbs)
 
 
 def _lets_go(user: Address, gone: Address, events: Events, scene: Scene) -> bool:

@@ -23,7 +23,11 @@ QUERIES: Final = (
 )  # fmt: skip
 
 # Children of a relation: their path starts with the relation's.
-OF_RELATION: Final = frozenset({"column", "default", "constraint", "trigger", "rule", "policy"})
+OF_RELATION: Final = frozenset(
+    {"column", "default", "constraint", "trigger", "rule", "policy", "domain constraint"}
+)
+# What they hang on, and so go out with.
+HOLDERS: Final = frozenset({"table", "view", "materialized view", "domain"})
 
 GRANT_LETTERS: Final = {
     "schema": "n", "table": "r", "view": "r", "materialized view": "r", "sequence": "s", "function": "f",
@@ -168,11 +172,13 @@ def _assemble(
         address = Address(kind, tuple(path))
         name = ".".join(address.path[:2]) if ignore else ""
         if (classid, objid) in members:
-            left_out.add(address.path[:2])
+            if kind in HOLDERS:
+                left_out.add(address.path[:2])
         elif _relation_of(address, facets) is not None:
             children.append((address, (classid, objid, subid), facets))
         elif any(fnmatchcase(name, pattern) for pattern in ignore):
-            left_out.add(address.path[:2])
+            if kind in HOLDERS:
+                left_out.add(address.path[:2])
             ignored.append(str(address))
         else:
             kept[address] = ((classid, objid, subid), facets)

@@ -5,9 +5,15 @@ select
   0 as objsubid,
   'extension' as kind,
   array[e.extname::text] as path,
-  jsonb_build_object('schema', n.nspname, 'version', e.extversion) as facets
+  jsonb_build_object(
+    'schema', n.nspname,
+    'version', e.extversion,
+    '#default_comment', a.comment,
+    'comment', case when d.description is distinct from a.comment then coalesce(d.description, '') end) as facets
 from pg_extension as e
 join pg_namespace as n on n.oid = e.extnamespace
+left join pg_available_extensions() as a on a.name = e.extname
+left join pg_description as d on d.objoid = e.oid and d.classoid = 'pg_extension'::regclass and d.objsubid = 0
 where %(whole)s and e.oid >= 16384
 union all
 select

@@ -6,6 +6,8 @@ select
   d.refclassid::bigint,
   d.refobjid::bigint,
   d.refobjsubid,
-  d.deptype::text
+  -- what a publication lists hangs on the publication and on the table alike: it is the publication's
+  case when d.classid in ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
+    and d.refclassid <> 'pg_publication'::regclass then 'n' else d.deptype::text end
 from pg_depend as d
 where d.objid >= 16384 and (d.refobjid >= 16384 or d.refclassid = 'pg_namespace'::regclass)
