@@ -224,21 +224,12 @@ def test_extension_that_the_server_lacks_is_named(make: MakeProject) -> None:
     embedded.ok("dev", "stop")
 
 
-def test_no_project_is_said_from_any_command(
-    make: MakeProject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_no_project_is_said_from_any_command(make: MakeProject, tmp_path: Path) -> None:
     project = make()
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    for command in (
-        ("build", "x"),
-        ("diff",),
-        ("verify",),
-        ("check",),
-        ("release",),
-        ("new", "x"),
-        ("dev", "stop"),
-    ):
-        done = project.run("-C", str(elsewhere), *command)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for command in ("build x", "diff", "verify", "check", "release", "new x", "dev stop"):
+        done = project.run("-C", str(elsewhere), *command.split())
         assert done.code == 2, (command, done)
         assert "hint: pgsluice init" in done.stderr, (command, done)
     assert list(elsewhere.iterdir()) == []

@@ -213,7 +213,7 @@ def _failure(exc: psycopg.Error, sql: str, step: _Step) -> PipelineError:
 
 def _where_to_mend(exc: psycopg.Error, statement: RenderedStatement, rendered: Rendered) -> str:
     if statement.template is not None:
-        return f"change block {statement.block} of {statement.template}"
+        return f"change block {statement.block} of {statement.template.file}"
     template = rendered.template or "the migration's template"
     if isinstance(exc, psycopg.errors.NotNullViolation):
         return f"fill them in block backfill of {template}"
