@@ -192,7 +192,7 @@ def test_new_check_on_rows_that_break_it_is_refused_before_anything(
     )
     built.ok("build", "old_only")
     with embedded.clone(None) as conninfo:
-        with pytest.raises(AssertionError, match="violate|break|check"):
+        with pytest.raises(AssertionError, match=r"violate|break|check"):
             rows_after(conninfo, built, "select 1")
         with psycopg.connect(conninfo) as conn:
             assert conn.execute("select name, age from users").fetchall() == [("Ada", 36)]

@@ -98,7 +98,7 @@ def test_a_hand_written_statement_that_fails_names_its_template_line(
         "         ^\n"
         "  set email = ''\n"
         '  relation "app.accounts" does not exist (SQLSTATE 42P01)\n'
-        "hint: change block backfill of templates/app/add_email.sql.j2:6:1"
+        "hint: change block backfill of templates/app/add_email.sql.j2"
     )
 
 
