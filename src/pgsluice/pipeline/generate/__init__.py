@@ -24,6 +24,7 @@ from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step
 KINDS: Final[dict[str, Kind]] = {
     "schema": schemas.SCHEMA,
     "extension": schemas.EXTENSION,
+    "extension member": schemas.EXTENSION_MEMBER,
     "collation": operators.COLLATION,
     "enum": types.ENUM,
     "composite": types.COMPOSITE,

@@ -1,10 +1,11 @@
-"""Schemas and extensions."""
+"""Schemas, extensions and what is granted on their members."""
 
 from __future__ import annotations
 
+from pgsluice.pipeline.generate.decoration import grant_steps
 from pgsluice.pipeline.generate.naming import ident, literal
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Object
+from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
 
@@ -40,5 +41,20 @@ def _alter_extension(old: Object, new: Object, scene: Scene) -> Alteration:
     return Alteration(tuple(steps))
 
 
+def _create_member(new: Object, scene: Scene) -> list[Step]:
+    return grant_steps(new.get("initial"), new.get("grants"), on=new.path[1])
+
+
+def _drop_member(old: Object, scene: Scene) -> list[Step]:
+    if Address("extension", old.path[:1]) not in scene.after.objects:
+        return []
+    return grant_steps(old.get("grants"), old.get("initial"), on=old.path[1])
+
+
+def _alter_member(old: Object, new: Object, scene: Scene) -> Alteration:
+    return Alteration(tuple(grant_steps(old.get("grants"), new.get("grants"), on=new.path[1])))
+
+
 SCHEMA = Kind(_create_schema, _drop_schema, _alter_schema)
 EXTENSION = Kind(_create_extension, _drop_extension, _alter_extension)
+EXTENSION_MEMBER = Kind(_create_member, _drop_member, _alter_member)

@@ -19,7 +19,7 @@ QUERIES: Final = (
     "schemas", "types", "domain_constraints", "relations", "columns", "defaults", "constraints", "indexes",
     "sequences", "functions", "triggers", "rules", "policies", "statistics", "collations", "operators",
     "operator_families", "operator_classes", "casts", "text_search", "conversions", "default_privileges",
-    "database_wide",
+    "database_wide", "extension_grants",
 )  # fmt: skip
 
 # Children of a relation: their path starts with the relation's.
@@ -309,6 +309,8 @@ def _containers(address: Address) -> list[Address]:
         return [Address("column", address.path)]
     if address.kind == "column":
         return [Address("table", address.path[:2])]
+    if address.kind == "extension member":
+        return [Address("extension", address.path[:1])]
     if address.kind == "default privileges" and address.path[0]:
         return [Address("schema", address.path[:1])]
     return []
