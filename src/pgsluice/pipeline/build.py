@@ -5,7 +5,7 @@ Straight through: what is written was proved, what is not proved is not written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from pgsluice import __version__
 from pgsluice.errors import InputError, RefusedError
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
-from pgsluice.pipeline.digest import schema_digest
 from pgsluice.pipeline.history import Migration, check_name, next_version, read_history, split_filename
 from pgsluice.pipeline.lockfile import LOCK_NAME, TEMPLATE_SUFFIX, Lock, digest_templates, read_lock
 from pgsluice.pipeline.publish import StaleError, publish_files
@@ -74,7 +73,8 @@ class BuildResult:
 class Task:
     """Which migration a build makes: `base` is the history before it, `old` its file so far.
 
-    `intact` says that the folder holds what was recorded, the open migration included.
+    `intact` says that the folder holds what was recorded, the open migration included; `stale` that the
+    schema is not the one of the last proved build.
     """
 
     name: str | None
@@ -82,6 +82,7 @@ class Task:
     old: Migration | None
     lock: Lock | None
     intact: bool = True
+    stale: bool = True
 
 
 def build_target(
@@ -172,7 +173,8 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
     opened = lock.open if lock else None
     old = split_filename(target.migrations_dir / opened) if opened else None
     anew = opened if old is not None and name in (None, old.name) else None
-    intact = _refuse_changed_history(project, target, anew)
+    findings = verify_target(project, target)
+    _refuse_changed_history(project, target, findings, opened=anew)
     history = read_history(target.migrations_dir)
     later = [one for one in history if old is not None and one.filename > old.filename]
     if later:
@@ -189,16 +191,22 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
             )
         old = None
     base = tuple(one for one in history if old is None or one.filename != old.filename)
-    return Task(name or (old.name if old else None), base, old, lock, intact)
+    codes = {finding.code for finding in findings}
+    return Task(
+        name or (old.name if old else None),
+        base,
+        old,
+        lock,
+        intact=codes <= TOLERATED,
+        stale=FindingCode.STALE_SCHEMA in codes,
+    )
 
 
-def _refuse_changed_history(project: Project, target: Target, opened: str | None) -> bool:
-    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it.
-
-    Returns:
-        Whether nothing happened to the open one either.
-    """
-    happened = [one for one in verify_target(project, target) if one.code not in TOLERATED]
+def _refuse_changed_history(
+    project: Project, target: Target, found: Sequence[Finding], *, opened: str | None
+) -> None:
+    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it."""
+    happened = [one for one in found if one.code not in TOLERATED]
     findings = [one for one in happened if not _is_written_anew(one, project, target, opened)]
     if findings:
         raise RefusedError(
@@ -206,7 +214,6 @@ def _refuse_changed_history(project: Project, target: Target, opened: str | None
             details=tuple(line for one in findings for line in (one.message, *one.details)),
             hint=findings[0].hint,
         )
-    return not happened
 
 
 def _is_written_anew(finding: Finding, project: Project, target: Target, opened: str | None) -> bool:
@@ -221,11 +228,9 @@ def _is_written_anew(finding: Finding, project: Project, target: Target, opened:
 def is_current(target: Target, task: Task, *, name: str | None) -> bool:
     """Whether the last proved build was of exactly these files, so that no database has to be asked."""
     lock = task.lock
-    if lock is None or not task.intact or lock.tool != __version__:
+    if lock is None or not task.intact or task.stale or lock.tool != __version__:
         return False
-    if lock.schema != schema_digest(target.schema_dir) or dict(lock.templates) != digest_templates(
-        target.templates_dir
-    ):
+    if dict(lock.templates) != digest_templates(target.templates_dir):
         return False
     starts = name is not None and task.old is None
     return not (starts and (target.templates_dir / f"{name}{TEMPLATE_SUFFIX}").is_file())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -98,8 +99,11 @@ def _make(
         plan, template=template, target=target, root=project.root, allow_destructive=agreed
     )
     progress("proving the migration")
-    _prove(states, rendered, rows=(), opinion=opinion)
-    rows, skipped = _prove_on_rows(states, plan, rendered)
+    with ThreadPoolExecutor(2) as pool:
+        without_rows = pool.submit(_prove, states, rendered, rows=(), opinion=opinion)
+        with_rows = pool.submit(_prove_on_rows, states, plan, rendered)
+        without_rows.result()
+        rows, skipped = with_rows.result()
     run_fixtures(project, target, task, states=states, rendered=rendered)
     return Made(_noted(plan, opinion), rendered, states.source.digest, rows, skipped)
 

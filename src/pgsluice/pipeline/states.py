@@ -14,7 +14,7 @@ from pgsluice.errors import InputError
 from pgsluice.pipeline.devdb import bootstrap
 from pgsluice.pipeline.diff import StatementError
 from pgsluice.pipeline.proof import InvalidFunctionsError, connected, validate_functions
-from pgsluice.pipeline.replay import history_digest, replay
+from pgsluice.pipeline.replay import FRESH_SESSION, history_digest, replay
 from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
 from pgsluice.pipeline.sources import SchemaSource, load_schema, read_schema
 from pgsluice.pipeline.sources.bodies import body_error
@@ -123,12 +123,12 @@ def read_states(
         InputError: The schema or a migration cannot be loaded, or the schema makes objects elsewhere.
         FindingError: A function of the schema is invalid.
     """
-    source = read_schema(target.schema_dir, root=root)
     progress("loading what the target requires")
     start = bootstrap(server, target.requires, root=root)
     progress("replaying the migrations and loading the schema")
     with ThreadPoolExecutor(2) as pool:
         base = pool.submit(_base, server, target, history, start, root)
+        source = read_schema(target.schema_dir, root=root)
         goal = pool.submit(_goal, server, target, source, start)
         (base_name, before), (goal_name, after) = base.result(), goal.result()
     notes = _rows_left_out(server, base_name, goal_name, after) if _is_imperative(source) else ()
@@ -174,8 +174,11 @@ def _base(
 
 def _goal(server: DevServer, target: Target, source: SchemaSource, start: str) -> tuple[str, Snapshot]:
     digest = f"schema {source.digest} {search_path(target)} {','.join(target.manages)}"
-    name = server.template(digest, parent=start, fill=lambda conninfo: _load(conninfo, target, source))
-    return name, _read(server, name, target)
+    loaded: list[Snapshot] = []
+    name = server.template(
+        digest, parent=start, fill=lambda conninfo: loaded.append(_load(conninfo, target, source))
+    )
+    return name, loaded[0] if loaded else _read(server, name, target)
 
 
 def _read(server: DevServer, template: str, target: Target) -> Snapshot:
@@ -183,7 +186,7 @@ def _read(server: DevServer, template: str, target: Target) -> Snapshot:
         return snapshot_of(conn, target)
 
 
-def _load(conninfo: str, target: Target, source: SchemaSource) -> None:
+def _load(conninfo: str, target: Target, source: SchemaSource) -> Snapshot:
     with connected(conninfo) as conn:
         known = _outsiders(conn, target)
         load_schema(conn, source, search_path=search_path(target))
@@ -202,6 +205,8 @@ def _load(conninfo: str, target: Target, source: SchemaSource) -> None:
         except InvalidFunctionsError as exc:
             located = (body_error(conn, source, oid, search_path=path) for oid in exc.oids)
             raise next((one for one in located if one is not None), exc) from exc
+        conn.execute(FRESH_SESSION)
+        return snapshot_of(conn, target)
 
 
 def _outsiders(conn: Connection[Any], target: Target) -> set[str]:
