@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from pgsluice.pipeline.opinion.dump import hide_password
+from pgsluice.pipeline.opinion.dump import RunningDumps, hide_password
 from pgsluice.pipeline.opinion.programs import clean_environment, find_pg_dump
 
 if TYPE_CHECKING:
@@ -46,3 +47,11 @@ def test_the_environment_shapes_no_output(monkeypatch: pytest.MonkeyPatch) -> No
     kept = clean_environment()
     assert (kept["LC_ALL"], kept["PGHOST"]) == ("C", "db")
     assert not {"PG_COLOR", "SECRET"} & kept.keys()
+
+
+def test_a_dump_that_nobody_waits_for_is_ended() -> None:
+    running = RunningDumps()
+    with ThreadPoolExecutor(1) as pool:
+        code = pool.submit(lambda: running.run(["sleep", "600"], clean_environment())[0])
+        running.stop()
+        assert code.result(timeout=30) < 0
