@@ -173,10 +173,10 @@ def _has_no_rows(node: Node, scene: Scene, events: Events) -> bool:
 
 def _losses(steps: list[tuple[Node, Step]], scene: Scene, kept: set[Address]) -> tuple[Loss, ...]:
     found: list[Loss] = []
-    likely = suspected_renames(scene.before, scene.after)
-    for node, step in steps:
-        if step.loss is None:
-            continue
+    losing = [(node, step) for node, step in steps if step.loss is not None]
+    likely = suspected_renames(scene.before, scene.after) if losing else {}
+    for node, step in losing:
+        assert step.loss is not None
         if node.address in kept:
             found += _columns_not_carried(node.address, step, scene)
         elif not _carried_with_tree(node.address, kept, scene):
