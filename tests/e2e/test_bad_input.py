@@ -114,6 +114,11 @@ BAD: Final[Mapping[str, Bad]] = {
         "hint: take it out: the whole schema loads in one transaction\n",
         files={"schema/app/users.sql": f"begin;\n{USERS}commit;\n"},
     ),
+    "temporary_table": Bad(
+        "error: schema/app/users.sql:1: a temporary object has no place in a schema file\n"
+        "hint: take it out: it is gone once the schema has been loaded\n",
+        files={"schema/app/users.sql": "create temp table users as select 1 as x;\n"},
+    ),
     "template_syntax": Bad(
         "error: templates/app/first.sql.j2:3: expected an expression, got 'end of statement block'\n"
         "  {% if %}\n",

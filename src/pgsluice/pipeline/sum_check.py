@@ -46,7 +46,7 @@ def verify_sum(files: TargetFiles, *, opened: str | None) -> Iterator[Finding]:
         if actual.entries:
             yield Finding(
                 FindingCode.MISSING_SUM,
-                f"{place} is missing, but there are {len(actual.entries)} migrations",
+                f"{place} is missing, but there {_migrations(len(actual.entries))}",
                 place,
                 files.checkout(place.file),
             )
@@ -189,3 +189,7 @@ def _carriage_return(files: TargetFiles, name: str, detail: str) -> Finding:
 
 def _short(digest: str) -> str:
     return f"{digest[:4]}…"
+
+
+def _migrations(count: int) -> str:
+    return "is 1 migration" if count == 1 else f"are {count} migrations"

@@ -30,6 +30,13 @@ _FORBIDDEN: Final = {
     "AlterSystemStmt": ("alter system", _CLUSTER),
     "CheckPointStmt": ("checkpoint", _CLUSTER),
 }
+# Where a statement that may make a temporary object holds its name.
+_RELATIONS: Final = {
+    "CreateStmt": ("relation",),
+    "CreateTableAsStmt": ("into", "rel"),
+    "CreateSeqStmt": ("sequence",),
+    "ViewStmt": ("view",),
+}
 IMPERATIVE: Final = frozenset(
     (
         "AlterExtensionContentsStmt",
@@ -77,8 +84,8 @@ def check_allowed(parsed: Parsed) -> None:
     """Refuse a statement that has no place in a schema file.
 
     Raises:
-        InputError: Transaction control, roles, databases, other settings of the server, `vacuum`, or
-            anything `concurrently`.
+        InputError: Transaction control, roles, databases, other settings of the server, `vacuum`,
+            temporary objects, or anything `concurrently`.
     """
     what, hint = _FORBIDDEN.get(parsed.kind, ("", ""))
     if parsed.kind == "TransactionStmt":
@@ -89,9 +96,18 @@ def check_allowed(parsed: Parsed) -> None:
         action = {"IndexStmt": "create", "DropStmt": "drop", "ReindexStmt": "reindex"}[parsed.kind]
         what = f"{action} index concurrently" if action != "reindex" else "reindex concurrently"
         hint = "drop the word concurrently: how a migration gets there is not the schema's matter"
+    elif _is_temporary(parsed):
+        what, hint = "a temporary object", "take it out: it is gone once the schema has been loaded"
     if what:
         message = f"{what} has no place in a schema file"
         raise InputError(message, location=parsed.file.line_location(parsed.start), hint=hint)
+
+
+def _is_temporary(parsed: Parsed) -> bool:
+    node = parsed.node
+    for key in _RELATIONS.get(parsed.kind, ()):
+        node = node.get(key, {})
+    return node.get("relpersistence") == "t"
 
 
 def _is_concurrent(parsed: Parsed) -> bool:
