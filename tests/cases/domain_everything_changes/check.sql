@@ -1,0 +1,1 @@
+SELECT id, a::text, b::int, c::text, d::text, arr::text FROM t;

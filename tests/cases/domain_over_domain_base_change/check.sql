@@ -1,0 +1,1 @@
+SELECT id, b::int, d::int, h::text, ds::text FROM t;

@@ -1,0 +1,1 @@
+SELECT id, e::text, n::text, amounts::float8[] FROM t;

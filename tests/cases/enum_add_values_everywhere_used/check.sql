@@ -1,0 +1,1 @@
+SELECT id, s::text, arr::text, sd::text, c::text FROM t;

@@ -1,0 +1,1 @@
+SELECT id, x::text, y::text, z::text, w::text FROM t;

@@ -1,0 +1,4 @@
+CREATE SCHEMA app;
+CREATE TYPE app.e AS ENUM ('a', 'b');
+CREATE TABLE t (id int PRIMARY KEY, x app.e NOT NULL DEFAULT 'a');
+CREATE VIEW v AS SELECT x FROM t;

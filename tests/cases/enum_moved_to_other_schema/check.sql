@@ -1,0 +1,1 @@
+SELECT id, x::text FROM t;

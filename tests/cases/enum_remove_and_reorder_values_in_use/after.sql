@@ -1,0 +1,17 @@
+CREATE TYPE "Stat us" AS ENUM ('a', 'b');
+CREATE TABLE t (id int PRIMARY KEY, s "Stat us" NOT NULL DEFAULT 'b', arr "Stat us"[] DEFAULT '{a}', g text GENERATED ALWAYS AS (CASE WHEN s = 'a' THEN 'x' ELSE 'y' END) STORED, UNIQUE (s, id));
+CREATE TABLE ref (s "Stat us", id int, FOREIGN KEY (s, id) REFERENCES t (s, id));
+CREATE TABLE p (s "Stat us" NOT NULL, id int) PARTITION BY LIST (s);
+CREATE TABLE p_b PARTITION OF p FOR VALUES IN ('b');
+CREATE TABLE p_d PARTITION OF p DEFAULT;
+CREATE VIEW v AS SELECT s FROM t WHERE s = 'b';
+CREATE VIEW v2 AS SELECT s FROM v;
+CREATE MATERIALIZED VIEW m AS SELECT s, count(*) AS n FROM t GROUP BY s;
+CREATE UNIQUE INDEX ON m (s);
+CREATE FUNCTION f(x "Stat us") RETURNS SETOF "Stat us" LANGUAGE sql AS $$ SELECT x $$;
+CREATE AGGREGATE agg("Stat us") (SFUNC = array_append, STYPE = "Stat us"[]);
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY pol ON t FOR SELECT TO mx_app USING (s = ANY ('{a,b}'::"Stat us"[]));
+ALTER TYPE "Stat us" OWNER TO mx_owner;
+COMMENT ON TYPE "Stat us" IS 'st';
+GRANT SELECT ON t, v TO mx_reader;

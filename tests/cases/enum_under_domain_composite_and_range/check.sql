@@ -1,0 +1,1 @@
+SELECT id, d::text, cs::text, many::text, deep::text FROM t;

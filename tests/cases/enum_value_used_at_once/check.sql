@@ -1,0 +1,1 @@
+SELECT id, s::text, arr::text FROM t ORDER BY id;

@@ -1,0 +1,1 @@
+INSERT INTO t VALUES (1, 'new', '{done,new}'), (2, 'done', '{}');

@@ -1,0 +1,11 @@
+CREATE SCHEMA ext;
+CREATE EXTENSION pg_trgm WITH SCHEMA ext;
+CREATE EXTENSION btree_gist;
+REVOKE EXECUTE ON FUNCTION ext.similarity(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ext.similarity(text, text) TO mx_app;
+CREATE TABLE similarity (id int PRIMARY KEY, a text);
+CREATE TABLE t (id int PRIMARY KEY, a text, b text, EXCLUDE USING gist (id WITH =));
+CREATE INDEX ON t (a);
+CREATE INDEX ON t USING gin (b ext.gin_trgm_ops);
+CREATE VIEW v AS SELECT a FROM t;
+COMMENT ON EXTENSION pg_trgm IS 'trigrams here';

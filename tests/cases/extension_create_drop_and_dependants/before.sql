@@ -1,0 +1,6 @@
+CREATE SCHEMA ext;
+CREATE EXTENSION citext WITH SCHEMA ext;
+CREATE TABLE t (id int PRIMARY KEY, a ext.citext, b text);
+CREATE INDEX ON t (a);
+CREATE VIEW v AS SELECT a FROM t;
+CREATE FUNCTION f(ext.citext) RETURNS text LANGUAGE sql AS $$ SELECT $1::text $$;

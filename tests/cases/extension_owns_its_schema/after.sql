@@ -1,0 +1,6 @@
+CREATE SCHEMA "Ext S";
+CREATE EXTENSION "citext" WITH SCHEMA "Ext S";
+CREATE EXTENSION cube SCHEMA "Ext S";
+CREATE EXTENSION earthdistance SCHEMA "Ext S";
+CREATE TABLE t (id int PRIMARY KEY, a "Ext S".citext NOT NULL DEFAULT 'x');
+CREATE DOMAIN d AS "Ext S".citext CHECK (VALUE <> 'q');

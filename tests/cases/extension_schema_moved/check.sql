@@ -1,0 +1,1 @@
+SELECT id, h::text FROM t;

@@ -1,0 +1,12 @@
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER s1 FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'a', dbname 'd');
+CREATE SERVER s2 TYPE 'x' VERSION '1' FOREIGN DATA WRAPPER postgres_fdw;
+CREATE USER MAPPING FOR mx_app SERVER s1 OPTIONS (user 'u', password 'p''w');
+CREATE USER MAPPING FOR PUBLIC SERVER s2;
+CREATE FOREIGN TABLE ft (id int OPTIONS (column_name 'ID') NOT NULL, a text, b int) SERVER s1 OPTIONS (schema_name 'x', table_name 't');
+CREATE FOREIGN TABLE gone (id int) SERVER s2;
+CREATE VIEW v AS SELECT id, a FROM ft;
+GRANT USAGE ON FOREIGN SERVER s1 TO mx_app;
+GRANT SELECT ON ft TO mx_reader;
+COMMENT ON SERVER s1 IS 's';
+COMMENT ON FOREIGN TABLE ft IS 'ft';

@@ -1,0 +1,14 @@
+CREATE FUNCTION acc(s numeric, v numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT s + v $$;
+CREATE FUNCTION unacc(s numeric, v numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT s - v $$;
+CREATE FUNCTION fin(s numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT s $$;
+CREATE AGGREGATE total(numeric) (SFUNC = acc, STYPE = numeric, INITCOND = '10', FINALFUNC = fin, FINALFUNC_MODIFY = SHAREABLE);
+CREATE AGGREGATE med(ORDER BY anyelement) (SFUNC = ordered_set_transition, STYPE = internal, FINALFUNC = mode_final, FINALFUNC_EXTRA, FINALFUNC_MODIFY = SHAREABLE);
+CREATE AGGREGATE pct(float8 ORDER BY float8) (SFUNC = ordered_set_transition, STYPE = internal, FINALFUNC = percentile_disc_final, FINALFUNC_EXTRA);
+CREATE AGGREGATE star(*) (SFUNC = int8inc, STYPE = bigint, INITCOND = '5');
+CREATE AGGREGATE mymax(int) (SFUNC = int4larger, STYPE = int);
+CREATE AGGREGATE newone(VARIADIC vals int[]) (SFUNC = array_cat, STYPE = int[]);
+COMMENT ON AGGREGATE total(numeric) IS 'sum';
+COMMENT ON AGGREGATE star(*) IS 'count';
+GRANT EXECUTE ON FUNCTION total(numeric) TO mx_app;
+ALTER AGGREGATE star(*) OWNER TO mx_owner;
+CREATE VIEW v AS SELECT total(x) AS t FROM generate_series(1,3) x;

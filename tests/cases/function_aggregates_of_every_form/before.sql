@@ -1,0 +1,14 @@
+CREATE FUNCTION acc(s numeric, v numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT s + v $$;
+CREATE FUNCTION unacc(s numeric, v numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT s - v $$;
+CREATE FUNCTION fin(s numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT s $$;
+CREATE AGGREGATE total(numeric) (SFUNC = acc, STYPE = numeric, INITCOND = '0', MSFUNC = acc, MINVFUNC = unacc, MSTYPE = numeric, MINITCOND = '0', PARALLEL = safe, COMBINEFUNC = acc);
+CREATE AGGREGATE med(ORDER BY anyelement) (SFUNC = ordered_set_transition, STYPE = internal, FINALFUNC = mode_final, FINALFUNC_EXTRA);
+CREATE AGGREGATE pct(float8 ORDER BY float8) (SFUNC = ordered_set_transition, STYPE = internal, FINALFUNC = percentile_cont_float8_final);
+CREATE AGGREGATE hyp(VARIADIC "any" ORDER BY VARIADIC "any") (SFUNC = ordered_set_transition_multi, STYPE = internal, FINALFUNC = rank_final, FINALFUNC_EXTRA, HYPOTHETICAL);
+CREATE AGGREGATE star(*) (SFUNC = int8inc, STYPE = bigint, INITCOND = '0');
+CREATE AGGREGATE mymax(int) (SFUNC = int4larger, STYPE = int, SORTOP = >);
+COMMENT ON AGGREGATE total(numeric) IS 'sum';
+COMMENT ON AGGREGATE star(*) IS 'count';
+GRANT EXECUTE ON FUNCTION total(numeric) TO mx_app;
+ALTER AGGREGATE star(*) OWNER TO mx_owner;
+CREATE VIEW v AS SELECT total(x) AS t FROM generate_series(1,3) x;

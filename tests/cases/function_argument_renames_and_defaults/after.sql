@@ -1,0 +1,11 @@
+CREATE FUNCTION f1(a int, c int DEFAULT 2) RETURNS int LANGUAGE sql AS $$ SELECT a + c $$;
+CREATE FUNCTION f2(a int, b int) RETURNS int LANGUAGE sql AS $$ SELECT a + b $$;
+CREATE FUNCTION f3(a int DEFAULT 7) RETURNS int LANGUAGE sql AS $$ SELECT a $$;
+CREATE FUNCTION f4(n int) RETURNS int LANGUAGE sql AS $$ SELECT $1 $$;
+CREATE FUNCTION f5(a int, b text DEFAULT 'z', c text DEFAULT 'y') RETURNS text LANGUAGE sql AS $$ SELECT b || c $$;
+CREATE FUNCTION f6(int DEFAULT 1) RETURNS int LANGUAGE sql AS $$ SELECT $1 $$;
+CREATE VIEW v AS SELECT f1(1) AS one, f2(1, 2) AS two, f6() AS six;
+GRANT EXECUTE ON FUNCTION f1(int, int) TO mx_app;
+REVOKE EXECUTE ON FUNCTION f2(int, int) FROM PUBLIC;
+COMMENT ON FUNCTION f2(int, int) IS 'two';
+ALTER FUNCTION f2(int, int) OWNER TO mx_owner;

@@ -1,0 +1,5 @@
+CREATE PROCEDURE a(x int) LANGUAGE plpgsql AS $$ BEGIN END $$;
+CREATE FUNCTION b(x int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN END $$;
+CREATE AGGREGATE c(int) (SFUNC = int4_sum, STYPE = bigint);
+CREATE FUNCTION d(int) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint $$;
+CREATE VIEW v AS SELECT d(1) AS x;

@@ -1,0 +1,5 @@
+CREATE FUNCTION a(x int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN END $$;
+CREATE PROCEDURE b(x int) LANGUAGE plpgsql AS $$ BEGIN END $$;
+CREATE FUNCTION c(x int) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint $$;
+CREATE AGGREGATE d(int) (SFUNC = int4_sum, STYPE = bigint);
+CREATE VIEW v AS SELECT d(1) AS x;

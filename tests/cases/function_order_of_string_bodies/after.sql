@@ -1,0 +1,10 @@
+CREATE TABLE base (id int);
+CREATE FUNCTION z_inner(x int) RETURNS int LANGUAGE sql AS $$ SELECT x $$;
+CREATE FUNCTION a_outer(x int) RETURNS int LANGUAGE sql AS $$ SELECT z_inner(x) $$;
+CREATE TYPE k AS ENUM ('a');
+CREATE FUNCTION loop1(x int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN loop2(x); END $$;
+CREATE FUNCTION loop2(x int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN loop1(x); END $$;
+CREATE VIEW a_view AS SELECT a_outer(id) AS o, 'a'::k AS k FROM base;
+CREATE FUNCTION uses_view() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM a_view $$;
+CREATE TABLE child (id int DEFAULT a_outer(1), CHECK (z_inner(id) > 0));
+CREATE INDEX ON base ((id + 1));

@@ -1,0 +1,1 @@
+CREATE TABLE base (id int);

@@ -1,0 +1,10 @@
+CREATE FUNCTION o(a int, OUT x int, OUT z text, OUT w date) LANGUAGE sql AS $$ SELECT a, 'b', '2020-01-01'::date $$;
+CREATE FUNCTION io(INOUT a int, INOUT b int DEFAULT 3) LANGUAGE sql AS $$ SELECT a, b $$;
+CREATE FUNCTION va(a text, VARIADIC n int[]) RETURNS int LANGUAGE sql AS $$ SELECT n[1] $$;
+CREATE FUNCTION tb(a int) RETURNS TABLE (x int, y text, z int) LANGUAGE sql AS $$ SELECT 1, 'a', 2 $$;
+CREATE FUNCTION so(a int) RETURNS SETOF bigint LANGUAGE sql AS $$ SELECT a::bigint $$;
+CREATE PROCEDURE p(INOUT a int, b text) LANGUAGE plpgsql AS $$ BEGIN a := 3; END $$;
+CREATE PROCEDURE p_out(IN a int, OUT b text) LANGUAGE plpgsql AS $$ BEGIN b := a; END $$;
+COMMENT ON PROCEDURE p_out IS 'out';
+GRANT EXECUTE ON PROCEDURE p(int, text) TO mx_app;
+CREATE VIEW v AS SELECT x, y FROM tb(1);

@@ -1,0 +1,10 @@
+CREATE FUNCTION o(a int, OUT x int, OUT y text) LANGUAGE sql AS $$ SELECT a, 'b' $$;
+CREATE FUNCTION io(INOUT a int) LANGUAGE sql AS $$ SELECT a $$;
+CREATE FUNCTION va(VARIADIC n int[]) RETURNS int LANGUAGE sql AS $$ SELECT n[1] $$;
+CREATE FUNCTION tb(a int) RETURNS TABLE (x int, y text) LANGUAGE sql AS $$ SELECT 1, 'a' $$;
+CREATE FUNCTION so(a int) RETURNS SETOF int LANGUAGE sql AS $$ SELECT a $$;
+CREATE PROCEDURE p(INOUT a int, b text DEFAULT 'q') LANGUAGE plpgsql AS $$ BEGIN a := 2; END $$;
+CREATE PROCEDURE p_out(IN a int, OUT b int) LANGUAGE plpgsql AS $$ BEGIN b := a; END $$;
+COMMENT ON PROCEDURE p_out IS 'out';
+GRANT EXECUTE ON PROCEDURE p(int, text) TO mx_app;
+CREATE VIEW v AS SELECT * FROM tb(1);

@@ -1,0 +1,4 @@
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE FUNCTION all_t() RETURNS SETOF t LANGUAGE sql STABLE AS $$ SELECT * FROM t $$;
+CREATE FUNCTION takes(t) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;
+CREATE FUNCTION inner_use() RETURNS int LANGUAGE sql AS $$ SELECT count(*)::int FROM all_t() $$;

@@ -1,0 +1,7 @@
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE TYPE pair AS (x int, y int);
+CREATE FUNCTION all_t() RETURNS SETOF t LANGUAGE sql STABLE AS $$ SELECT * FROM t $$;
+CREATE FUNCTION mk(p pair) RETURNS pair[] LANGUAGE sql AS $$ SELECT ARRAY[p] $$;
+CREATE FUNCTION one(p t) RETURNS t LANGUAGE plpgsql AS $$ BEGIN RETURN p; END $$;
+CREATE VIEW v AS SELECT id FROM all_t();
+CREATE VIEW pv AS SELECT (mk(ROW(1,2)::pair))[1].x AS x;

@@ -1,0 +1,1 @@
+SELECT id, n FROM t;

@@ -1,0 +1,17 @@
+CREATE SCHEMA util;
+CREATE FUNCTION util.norm(t text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT lower(t) $$;
+CREATE TABLE t (id int PRIMARY KEY, n text DEFAULT util.norm('A'), CONSTRAINT n_ok CHECK (util.norm(n) <> ''), EXCLUDE USING btree (util.norm(n) WITH =));
+CREATE UNIQUE INDEX t_n ON t (util.norm(n)) WHERE util.norm(n) <> 'z';
+CREATE STATISTICS st ON util.norm(n), id FROM t;
+CREATE VIEW v AS SELECT util.norm(n) AS n FROM t;
+CREATE MATERIALIZED VIEW m AS SELECT n FROM v;
+CREATE INDEX ON m (util.norm(n));
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON t USING (util.norm(n) = current_user) WITH CHECK (util.norm(n) = 'x');
+CREATE FUNCTION tf() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW WHEN (util.norm(NEW.n) = 'q') EXECUTE FUNCTION tf();
+CREATE RULE r AS ON UPDATE TO t WHERE util.norm(OLD.n) = 'z' DO ALSO NOTHING;
+CREATE DOMAIN nd AS text CHECK (util.norm(VALUE) = VALUE) DEFAULT util.norm('q');
+CREATE TABLE u (d nd);
+COMMENT ON POLICY p ON t IS 'pol';
+COMMENT ON CONSTRAINT n_ok ON t IS 'chk';

@@ -1,0 +1,1 @@
+SELECT id, n::text FROM t UNION ALL SELECT 0, d::text FROM u ORDER BY 1;

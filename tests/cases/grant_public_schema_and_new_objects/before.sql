@@ -1,0 +1,3 @@
+GRANT CREATE ON SCHEMA public TO PUBLIC;
+COMMENT ON SCHEMA public IS 'mine';
+CREATE TABLE old (id int);

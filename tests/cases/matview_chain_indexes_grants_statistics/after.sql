@@ -1,0 +1,14 @@
+CREATE TABLE t (id int PRIMARY KEY, a text, n int);
+CREATE MATERIALIZED VIEW m1 WITH (fillfactor = 70, autovacuum_enabled = false) AS SELECT id, a, n, n * 2 AS twice FROM t;
+CREATE MATERIALIZED VIEW m2 AS SELECT id, a FROM m1 WITH NO DATA;
+CREATE UNIQUE INDEX m1_id ON m1 (id);
+CREATE INDEX m1_low ON m1 (lower(a) text_pattern_ops);
+CREATE INDEX m2_a ON m2 USING hash (a);
+ALTER MATERIALIZED VIEW m1 CLUSTER ON m1_id;
+ALTER MATERIALIZED VIEW m1 ALTER COLUMN n SET STATISTICS 500;
+CREATE STATISTICS m1_st (dependencies) ON id, n FROM m1;
+CREATE VIEW v AS SELECT id FROM m2;
+GRANT SELECT ON m1, m2, v TO mx_reader;
+GRANT SELECT (a) ON m2 TO mx_app;
+COMMENT ON COLUMN m2.a IS 'letters';
+COMMENT ON STATISTICS m1_st IS 'stat';

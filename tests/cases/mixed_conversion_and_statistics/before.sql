@@ -1,0 +1,7 @@
+CREATE TABLE t (id int PRIMARY KEY, a int, b int, c text);
+CREATE CONVERSION conv FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8;
+CREATE STATISTICS s1 (ndistinct, dependencies) ON a, b FROM t;
+CREATE STATISTICS s2 ON (a + b), (lower(c)) FROM t;
+ALTER STATISTICS s1 SET STATISTICS 100;
+COMMENT ON STATISTICS s1 IS 'one';
+COMMENT ON CONVERSION conv IS 'cv';

@@ -1,0 +1,1 @@
+SELECT id, a::int, b, c::text FROM t;

@@ -1,0 +1,10 @@
+CREATE TYPE pt AS (x int, y int);
+CREATE TYPE e AS ENUM ('a');
+CREATE FUNCTION pt_text(pt) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT $1.x::text $$;
+CREATE FUNCTION text_pt(text) RETURNS pt LANGUAGE sql IMMUTABLE AS $$ SELECT ROW(1, 2)::pt $$;
+CREATE CAST (pt AS text) WITH FUNCTION pt_text(pt) AS ASSIGNMENT;
+CREATE CAST (text AS pt) WITH FUNCTION text_pt(text);
+CREATE CAST (varchar AS e) WITH INOUT AS IMPLICIT;
+CREATE TABLE t (p pt, s text);
+CREATE VIEW v AS SELECT p::text AS pt FROM t;
+COMMENT ON CAST (pt AS text) IS 'c';

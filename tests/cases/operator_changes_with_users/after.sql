@@ -1,0 +1,13 @@
+CREATE SCHEMA op;
+CREATE FUNCTION op.eq(a int, b text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT a::text = b $$;
+CREATE FUNCTION op.eq2(a text, b int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT a = b::text $$;
+CREATE FUNCTION op.ne(a int, b text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT a::text <> b $$;
+CREATE FUNCTION op.neg(a text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '--' || a $$;
+CREATE OPERATOR op.=== (FUNCTION = op.eq, LEFTARG = int, RIGHTARG = text, COMMUTATOR = OPERATOR(op.===), NEGATOR = OPERATOR(op.!==), RESTRICT = eqsel, JOIN = eqjoinsel);
+CREATE OPERATOR op.=== (FUNCTION = op.eq2, LEFTARG = text, RIGHTARG = int, COMMUTATOR = OPERATOR(op.===));
+CREATE OPERATOR op.!== (FUNCTION = op.ne, LEFTARG = int, RIGHTARG = text, NEGATOR = OPERATOR(op.===));
+CREATE OPERATOR op.!! (FUNCTION = op.neg, RIGHTARG = text);
+CREATE TABLE t (id int, n text, CHECK (id OPERATOR(op.===) n));
+CREATE VIEW v AS SELECT id OPERATOR(op.===) n AS same, OPERATOR(op.!!) n AS neg FROM t;
+COMMENT ON OPERATOR op.=== (int, text) IS 'equal';
+ALTER OPERATOR op.!! (NONE, text) OWNER TO mx_owner;

@@ -1,0 +1,11 @@
+CREATE SCHEMA op;
+CREATE FUNCTION op.eq(a int, b text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT a::text = b $$;
+CREATE FUNCTION op.eq2(a text, b int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT a = b::text $$;
+CREATE FUNCTION op.ne(a int, b text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT a::text <> b $$;
+CREATE FUNCTION op.neg(a text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '-' || a $$;
+CREATE OPERATOR op.=== (FUNCTION = op.eq, LEFTARG = int, RIGHTARG = text);
+CREATE OPERATOR op.!! (FUNCTION = op.neg, RIGHTARG = text);
+CREATE TABLE t (id int, n text, CHECK (id OPERATOR(op.===) n));
+CREATE VIEW v AS SELECT id OPERATOR(op.===) n AS same, OPERATOR(op.!!) n AS neg FROM t;
+COMMENT ON OPERATOR op.=== (int, text) IS 'eq';
+COMMENT ON OPERATOR op.!! (NONE, text) IS 'neg';

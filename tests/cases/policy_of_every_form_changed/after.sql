@@ -1,0 +1,12 @@
+CREATE TABLE t (id int PRIMARY KEY, owner text, tenant bigint);
+CREATE TABLE members (tenant bigint, who name);
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+ALTER TABLE t FORCE ROW LEVEL SECURITY;
+CREATE POLICY a ON t FOR ALL TO mx_owner USING (owner = current_user) WITH CHECK (true);
+CREATE POLICY b ON t FOR SELECT TO mx_reader USING (true);
+CREATE POLICY c ON t AS RESTRICTIVE FOR INSERT WITH CHECK (owner = current_user);
+CREATE POLICY d ON t AS RESTRICTIVE FOR UPDATE TO mx_app USING (tenant > 0);
+CREATE POLICY e ON t FOR DELETE USING (EXISTS (SELECT FROM members m WHERE m.tenant = t.tenant AND m.who = current_user));
+CREATE POLICY "F f" ON members USING (who = session_user);
+COMMENT ON POLICY a ON t IS 'aa';
+COMMENT ON POLICY "F f" ON members IS 'kept';

@@ -1,0 +1,12 @@
+CREATE TABLE t (id int PRIMARY KEY, owner text, tenant int);
+CREATE TABLE members (tenant int, who name);
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+ALTER TABLE members ENABLE ROW LEVEL SECURITY;
+ALTER TABLE members FORCE ROW LEVEL SECURITY;
+CREATE POLICY a ON t USING (owner = current_user);
+CREATE POLICY b ON t FOR SELECT TO mx_app, mx_reader USING (true);
+CREATE POLICY c ON t FOR INSERT WITH CHECK (owner = current_user);
+CREATE POLICY d ON t AS RESTRICTIVE FOR UPDATE TO mx_app USING (tenant > 0) WITH CHECK (tenant > 1);
+CREATE POLICY e ON t FOR DELETE USING (EXISTS (SELECT FROM members m WHERE m.tenant = t.tenant AND m.who = current_user));
+CREATE POLICY "F f" ON members USING (who = session_user);
+COMMENT ON POLICY a ON t IS 'a';

@@ -1,0 +1,1 @@
+SELECT id, owner, tenant::int FROM t;

@@ -1,0 +1,11 @@
+CREATE SCHEMA s;
+CREATE TABLE t (id int PRIMARY KEY, a varchar(10), b bigint);
+CREATE TABLE s.u (id int PRIMARY KEY);
+CREATE TABLE fresh (id int PRIMARY KEY, x int);
+CREATE PUBLICATION all_p FOR TABLE t, fresh;
+CREATE PUBLICATION one FOR TABLE t (id, b) WHERE (b > 10), ONLY fresh;
+CREATE PUBLICATION two FOR TABLES IN SCHEMA s, public WITH (publish = 'insert, truncate', publish_via_partition_root);
+CREATE PUBLICATION empty FOR ALL TABLES;
+CREATE PUBLICATION "New P" FOR TABLE s.u;
+COMMENT ON PUBLICATION one IS 'eins';
+ALTER PUBLICATION "New P" OWNER TO mx_owner;

@@ -1,0 +1,1 @@
+SELECT id, a::text, b::int FROM t;

@@ -1,0 +1,3 @@
+CREATE TABLE t (id int PRIMARY KEY, a text) PARTITION BY RANGE (id);
+CREATE TABLE t_all PARTITION OF t DEFAULT;
+CREATE PUBLICATION one FOR TABLE t WHERE (a <> 'x') WITH (publish_via_partition_root);

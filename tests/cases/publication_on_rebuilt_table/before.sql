@@ -1,0 +1,2 @@
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE PUBLICATION one FOR TABLE t WHERE (a <> 'x');

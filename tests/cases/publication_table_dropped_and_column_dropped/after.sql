@@ -1,0 +1,3 @@
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE PUBLICATION one FOR TABLE t (id, a);
+CREATE PUBLICATION only_gone;

@@ -1,0 +1,1 @@
+SELECT id, e::text, n FROM keep.u;

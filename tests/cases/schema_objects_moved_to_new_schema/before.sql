@@ -1,0 +1,5 @@
+CREATE TYPE st AS ENUM ('a', 'b');
+CREATE FUNCTION f(st) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT 1 $$;
+CREATE VIEW v AS SELECT f('a') AS x;
+CREATE SEQUENCE q;
+CREATE TABLE t (id int DEFAULT nextval('q'), s st DEFAULT 'a', CHECK (f(s) = 1));

@@ -1,0 +1,10 @@
+CREATE SCHEMA ts;
+CREATE TEXT SEARCH DICTIONARY ts.d1 (TEMPLATE = simple, STOPWORDS = english, ACCEPT = false);
+CREATE TEXT SEARCH DICTIONARY ts.d2 (TEMPLATE = snowball, LANGUAGE = english);
+CREATE TEXT SEARCH CONFIGURATION ts.c1 (COPY = pg_catalog.english);
+ALTER TEXT SEARCH CONFIGURATION ts.c1 ALTER MAPPING FOR asciiword, word WITH ts.d1, english_stem;
+CREATE TEXT SEARCH CONFIGURATION ts.c2 (PARSER = pg_catalog."default");
+CREATE TABLE t (id int PRIMARY KEY, body text, tsv tsvector GENERATED ALWAYS AS (to_tsvector('ts.c1', body)) STORED);
+CREATE INDEX ON t USING gin (to_tsvector('ts.c1', body));
+COMMENT ON TEXT SEARCH CONFIGURATION ts.c1 IS 'c';
+COMMENT ON TEXT SEARCH DICTIONARY ts.d1 IS 'd';

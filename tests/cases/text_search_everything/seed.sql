@@ -1,0 +1,1 @@
+INSERT INTO t (id, body) VALUES (1, 'the cat');

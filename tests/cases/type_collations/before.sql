@@ -1,0 +1,7 @@
+CREATE COLLATION c1 (provider = libc, locale = 'C');
+CREATE COLLATION c2 FROM "C";
+CREATE TABLE t (id int PRIMARY KEY, a text COLLATE c1, b text COLLATE c2, c text);
+CREATE INDEX ON t (a);
+CREATE VIEW v AS SELECT a, c COLLATE c1 AS cc FROM t;
+CREATE DOMAIN d AS text COLLATE c1;
+CREATE TYPE comp AS (x text COLLATE c1);

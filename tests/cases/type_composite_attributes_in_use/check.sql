@@ -1,0 +1,1 @@
+SELECT id, (a).street, (a).zip, (many[1]).zip FROM t;

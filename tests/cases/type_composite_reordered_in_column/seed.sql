@@ -1,0 +1,1 @@
+INSERT INTO t VALUES (1, ROW(1, 'x', '2020-01-01')); INSERT INTO typed VALUES (1, 'b', '2021-01-01');

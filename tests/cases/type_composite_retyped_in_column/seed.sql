@@ -1,0 +1,1 @@
+INSERT INTO t VALUES (1, ROW(3, 4), ARRAY[ROW(5, 6)::pt]);

@@ -1,0 +1,6 @@
+CREATE DOMAIN a AS text;
+CREATE TYPE b AS (x int);
+CREATE TABLE c (x int, y int);
+CREATE TYPE d AS ENUM ('q');
+CREATE VIEW s AS SELECT 1 AS one;
+CREATE SEQUENCE e;

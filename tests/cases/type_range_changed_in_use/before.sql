@@ -1,0 +1,8 @@
+CREATE FUNCTION diff(a float8, b float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$ SELECT a - b $$;
+CREATE TYPE fr AS RANGE (SUBTYPE = float8);
+CREATE TYPE tr AS RANGE (SUBTYPE = text, COLLATION = "C", MULTIRANGE_TYPE_NAME = tmr);
+CREATE TABLE t (id int PRIMARY KEY, r fr DEFAULT 'empty', x tr, rs fr[], CONSTRAINT no_overlap EXCLUDE USING gist (r WITH &&));
+CREATE TABLE mr (id int PRIMARY KEY, m tmr);
+CREATE VIEW v AS SELECT lower(r) AS lo FROM t;
+CREATE FUNCTION f(fr) RETURNS tmr LANGUAGE sql AS $$ SELECT NULL::tmr $$;
+COMMENT ON TYPE fr IS 'floats';

@@ -1,0 +1,1 @@
+SELECT id, m::text FROM t;

@@ -1,0 +1,1 @@
+SELECT id, "Total"::float8, "user" FROM "My App"."Order" ORDER BY id;

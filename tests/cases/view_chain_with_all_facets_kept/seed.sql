@@ -1,0 +1,2 @@
+INSERT INTO "My App"."Order" VALUES (1, 10.25, 'ann', '2024-01-01');
+REFRESH MATERIALIZED VIEW "My App".m3;

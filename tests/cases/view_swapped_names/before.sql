@@ -1,0 +1,3 @@
+CREATE TABLE src (id int, n text);
+CREATE VIEW a AS SELECT id FROM src;
+CREATE VIEW b AS SELECT id FROM a;

@@ -1,0 +1,3 @@
+CREATE TABLE t (id int PRIMARY KEY, a text, b text);
+CREATE VIEW g AS SELECT id, a, count(*) AS n FROM t GROUP BY id;
+CREATE VIEW u AS SELECT a FROM t UNION SELECT b FROM t;
