@@ -171,7 +171,7 @@ def test_a_template_may_replace_the_generated_checks(folder: RenderFolder) -> No
 
 def test_functions_are_created_without_looking_at_their_bodies(folder: RenderFolder) -> None:
     sql = "CREATE OR REPLACE FUNCTION app.f() RETURNS integer LANGUAGE sql AS $function$ select 1 $function$"
-    rendered = folder.render(plan=Plan((Statement(sql, "function app.f()", Phase.INSTALL),)))
+    rendered = folder.render(plan=Plan((Statement(sql, "create function app.f()", Phase.INSTALL),)))
     assert [statement.sql for statement in rendered.statements] == [
         "set local check_function_bodies = off",
         sql,
