@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice import __version__
 from pgsluice.errors import InputError, RefusedError
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
+from pgsluice.pipeline.digest import schema_files
 from pgsluice.pipeline.history import Migration, check_name, next_version, read_history, split_filename
 from pgsluice.pipeline.lockfile import LOCK_NAME, TEMPLATE_SUFFIX, Lock, digest_templates, read_lock
 from pgsluice.pipeline.publish import StaleError, publish_files
@@ -166,16 +167,15 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
     """
     if name is not None:
         check_name(name)
-    if not target.schema_dir.is_dir():
-        shown = project.relative(target.schema_dir)
-        raise InputError(f"schema folder {shown} does not exist", hint=f"mkdir -p {shown}")
+    schema_files(target.schema_dir, root=project.root)
     lock = read_lock(target.migrations_dir)
     opened = lock.open if lock else None
     old = split_filename(target.migrations_dir / opened) if opened else None
     anew = opened if old is not None and name in (None, old.name) else None
     findings = verify_target(project, target)
-    _refuse_changed_history(project, target, findings, opened=anew)
     history = read_history(target.migrations_dir)
+    alone = all(one.filename == anew for one in history)
+    _refuse_changed_history(project, target, findings, opened=anew, alone=alone)
     later = [one for one in history if old is not None and one.filename > old.filename]
     if later:
         raise RefusedError(
@@ -203,11 +203,19 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
 
 
 def _refuse_changed_history(
-    project: Project, target: Target, found: Sequence[Finding], *, opened: str | None
+    project: Project, target: Target, found: Sequence[Finding], *, opened: str | None, alone: bool
 ) -> None:
-    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it."""
+    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it.
+
+    When it is `alone`, a lost sum told nothing about closed ones, and is written anew too.
+    """
     happened = [one for one in found if one.code not in TOLERATED]
-    findings = [one for one in happened if not _is_written_anew(one, project, target, opened)]
+    findings = [
+        one
+        for one in happened
+        if not _is_written_anew(one, project, target, opened)
+        and not (alone and one.code is FindingCode.MISSING_SUM)
+    ]
     if findings:
         raise RefusedError(
             f"the migrations of target {target.name} are not as they were recorded",

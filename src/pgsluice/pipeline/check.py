@@ -50,7 +50,13 @@ class CheckResult:
 
 
 def find_servers(project: Project) -> dict[int, str]:
-    """The majors of the project's range that this machine has, with the `dev` value for each."""
+    """The majors of the project's range that can be had, with the `dev` value for each.
+
+    The project's own server stands for its major; the others are the ones installed on this machine.
+
+    Raises:
+        UnreachableError: The project's own server cannot be started or reached.
+    """
     lowest, highest = project.postgres
     found: dict[int, str] = {}
     for folder in BINARIES:
@@ -59,6 +65,9 @@ def find_servers(project: Project) -> dict[int, str]:
             if match:
                 found.setdefault(int(match[1]), f"local:{binary.parent}")
     found[EMBEDDED_MAJOR] = "embedded"
+    if project.dev not in found.values():
+        with open_dev(project.dev, root=project.root) as server:
+            found[server.major] = project.dev
     return {major: found[major] for major in sorted(found) if lowest <= major <= highest}
 
 
