@@ -16,6 +16,7 @@ from pgsluice.pipeline.generate import (
     tables,
     text_search,
     types,
+    unchangeable,
     views,
 )
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step
@@ -58,6 +59,7 @@ KINDS: Final[dict[str, Kind]] = {
     "event trigger": attached.EVENT_TRIGGER,
     "publication": database_wide.PUBLICATION,
     "default privileges": database_wide.DEFAULT_PRIVILEGES,
+    **dict.fromkeys(unchangeable.NAMES, unchangeable.UNCHANGEABLE),
 }
 
 __all__ = ["KINDS", "Alteration", "Kind", "Scene", "Step"]

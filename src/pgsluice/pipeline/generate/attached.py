@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from pgsluice.pipeline.generate.inheritance import brought_by
 from pgsluice.pipeline.generate.naming import ident, literal, qualified, role
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 
 def _create_trigger(new: Object, scene: Scene) -> list[Step]:
@@ -37,6 +42,9 @@ def _alter_trigger(old: Object, new: Object, scene: Scene) -> Alteration | None:
     facets = changed(old, new)
     if facets == {"enabled"}:
         return Alteration(tuple(_enabled(new, "TRIGGER")))
+    if new.get("inherited") == "only" and old.get("inherited") != "only":
+        above = brought_by(new, scene.after)
+        return Alteration() if above in scene.before.objects else None
     return Alteration() if new.get("inherited") == "only" or not facets else None
 
 
@@ -109,7 +117,10 @@ def _create_event_trigger(new: Object, scene: Scene) -> list[Step]:
     tags = (
         f"\n  WHEN TAG IN ({', '.join(literal(tag) for tag in new.get('tags'))})" if new.get("tags") else ""
     )
-    sql = f"CREATE EVENT TRIGGER {ident(new.path[0])} ON {new.get('event')}{tags}\n  EXECUTE FUNCTION {new.get('function')}()"
+    sql = (
+        f"CREATE EVENT TRIGGER {ident(new.path[0])} ON {new.get('event')}{tags}\n"
+        f"  EXECUTE FUNCTION {new.get('function')}()"
+    )
     return [Step(sql, Phase.INSTALL), *(_event_enabled(new) if new.get("enabled") else [])]
 
 

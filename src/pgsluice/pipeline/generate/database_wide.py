@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pgsluice.pipeline.generate.decoration import grant_steps
 from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.generate.tables import foreign_option_changes, foreign_options
-from pgsluice.pipeline.snapshot import Object, Snapshot, Value
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgsluice.pipeline.snapshot import Object, Snapshot, Value
 
 LETTER_OF = {"TABLES": "r", "SEQUENCES": "s", "FUNCTIONS": "f", "TYPES": "T", "SCHEMAS": "n"}
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified, role, signature
 from pgsluice.pipeline.generate.step import Scene, Step
 from pgsluice.pipeline.snapshot import Address, Object, Snapshot, Value
 from pgsluice.pipeline.snapshot.reader import GRANT_LETTERS
 from pgsluice.pipeline.statement import Hazard, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 DEFAULTS_FOR: Final = {
     "schema": "SCHEMAS", "table": "TABLES", "view": "TABLES", "materialized view": "TABLES",
@@ -210,7 +212,7 @@ def grant_steps(
 def _once_whole(
     had: Mapping[tuple[str | None, str], bool], revoke: Mapping[str | None, list[str]], whole: int
 ) -> list[str | None]:
-    """Who loses a part of ALL, which is more on newer servers: revoked whole, and what stays is granted anew."""
+    """Who loses a part of ALL, which is more on newer servers: revoked whole, what stays is granted anew."""
     return [
         grantee
         for grantee in revoke

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.naming import identity, literal, qualified, signature
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step
-from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Hazard, Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 STORED_USES: Final = frozenset({"index", "constraint", "column"})
 
@@ -47,7 +49,7 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
 
 
 def _replaceable(old: Object, new: Object) -> bool:
-    """Whether `create or replace` is allowed: same form, result, argument names and modes, no default taken away."""
+    """Whether `create or replace` is allowed: same form, result, names and modes, no default taken away."""
     if old.get("form") != new.get("form") or old.get("result") != new.get("result"):
         return False
     if old.get("form") == "procedure" and old.get("types") != new.get("types"):
@@ -63,8 +65,9 @@ def _create_aggregate(new: Object, scene: Scene) -> list[Step]:
     spec = new.get("aggregate")
     words = [f"SFUNC = {spec['sfunc']}", f"STYPE = {spec['stype']}"]
     plain = (
-        ("sspace", "SSPACE"), ("finalfunc", "FINALFUNC"), ("combinefunc", "COMBINEFUNC"), ("serialfunc", "SERIALFUNC"),
-        ("deserialfunc", "DESERIALFUNC"), ("msfunc", "MSFUNC"), ("minvfunc", "MINVFUNC"), ("mstype", "MSTYPE"),
+        ("sspace", "SSPACE"), ("finalfunc", "FINALFUNC"), ("combinefunc", "COMBINEFUNC"),
+        ("serialfunc", "SERIALFUNC"), ("deserialfunc", "DESERIALFUNC"),
+        ("msfunc", "MSFUNC"), ("minvfunc", "MINVFUNC"), ("mstype", "MSTYPE"),
         ("msspace", "MSSPACE"), ("mfinalfunc", "MFINALFUNC"), ("sortop", "SORTOP"), ("parallel", "PARALLEL"),
     )  # fmt: skip
     words += [f"{word} = {spec[key]}" for key, word in plain if key in spec]

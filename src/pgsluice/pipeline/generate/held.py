@@ -5,12 +5,14 @@ The old one is renamed aside, the new one takes its name, each column is convert
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.naming import NAME_BYTES, ident, identity, literal, qualified
 from pgsluice.pipeline.generate.step import Scene, Step
-from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Address, Object
 
 # Kinds whose values or whose order stored columns depend on.
 HELD: Final = frozenset({"enum", "composite", "domain", "range", "collation"})
@@ -51,7 +53,7 @@ def _checks_of(domain: Object, scene: Scene) -> list[Object]:
 
 
 def _constructors_aside(old: Object) -> list[Step]:
-    """A range type brings a multirange type and constructor functions, which keep their names when it is renamed."""
+    """A range brings a multirange type and constructor functions, which keep their names at a rename."""
     subtype, schema_and_name = old.get("range")["subtype"], tuple(old.get("multirange"))
     range_name, multirange = qualified(old.path), qualified(schema_and_name)
     functions = [
@@ -98,7 +100,7 @@ def lost_values(old: Object, scene: Scene) -> tuple[str | None, tuple[RowCheck, 
 
 
 def _columns_with_labels(enum: Address, scene: Scene) -> list[Object]:
-    """Columns whose text form is a label or an array of labels: of the enum itself, or of a domain over it."""
+    """Columns whose text form is a label or an array of labels: of the enum, or of a domain over it."""
     found: list[Object] = []
     for user in sorted(scene.users.get(enum, ())):
         if user.kind == "domain":
@@ -121,12 +123,12 @@ def _label_check(column: Object, gone: list[str]) -> RowCheck:
     return RowCheck(
         rows=f"select * from {table} where {test}",
         message=f"column {'.'.join(column.path)} still holds a label that goes: {', '.join(gone)}",
-        hint="update these rows to a label that stays, first or in block preflight of the migration's template",
+        hint="update these rows to a label that stays, first or in block preflight of the template",
     )
 
 
 def is_stored(held: Address, scene: Scene) -> bool:
-    """Whether a column holds values of the type, directly or inside another type; tables of the type count."""
+    """Whether a column holds values of the type, itself or inside another type; tables of the type count."""
     seen: set[Address] = set()
     queue = [held]
     while queue:
@@ -140,7 +142,7 @@ def is_stored(held: Address, scene: Scene) -> bool:
 
 
 def is_held_inside(domain: Address, scene: Scene) -> bool:
-    """Whether stored arrays, composites or ranges hold the domain: then PostgreSQL cannot check what they hold."""
+    """Whether stored arrays, composites or ranges hold the domain: PostgreSQL cannot check what they hold."""
     for user in scene.users.get(domain, ()):
         if user.kind == "column" and str(scene.before.objects[user].get("type")).endswith("[]"):
             return True
@@ -149,84 +151,6 @@ def is_held_inside(domain: Address, scene: Scene) -> bool:
         if user.kind == "domain" and is_held_inside(user, scene):
             return True
     return False
-
-
-def convert_column(old: Object, new: Object, rebuilt: frozenset[Address], scene: Scene) -> list[Step] | None:
-    """Bring one column from the type that was put aside to the new one of its name.
-
-    Args:
-        old: The column before.
-        new: The column after; its type has the same name.
-        rebuilt: All types and collations that are made anew.
-        scene: Both catalogs.
-
-    Returns:
-        None where no expression converts the values: arrays of a composite whose attributes moved.
-    """
-    if old.get("inherited") is not None:
-        return []
-    sql = f"ALTER TABLE {qualified(new.path[:2])} ALTER COLUMN {ident(new.path[2])} TYPE {new.get('type')}"
-    if new.get("collation"):
-        sql += f" COLLATE {qualified(new.get('collation'))}"
-    held = next((one for one in sorted(old.needs & rebuilt) if one.kind != "collation"), None)
-    table = scene.before.objects.get(Address("table", old.path[:2]))
-    if held is not None and (table is None or table.get("form") != "foreign"):
-        value = _converted(
-            ident(new.path[2]), str(old.get("type")), str(new.get("type")), held, rebuilt, scene
-        )
-        if value is None:
-            return None
-        sql += f" USING {value}"
-    return [Step(sql, Phase.EXPAND)]
-
-
-def _converted(
-    value: str, was: str, now: str, held: Address, rebuilt: frozenset[Address], scene: Scene
-) -> str | None:
-    """An expression of type `now` from one of the old type of `held`, or of arrays of it."""
-    if _is_relaid(held, rebuilt, scene):
-        return None if was.endswith("[]") else _row(value, now, held, rebuilt, scene)
-    plain = held.kind == "domain" and not scene.before.objects[held].needs & rebuilt
-    return f"{value}::{now}" if plain else f"{value}::text::{now}"
-
-
-def _is_relaid(held: Address, rebuilt: frozenset[Address], scene: Scene) -> bool:
-    """Whether a composite's attributes moved, so that its text form reads differently."""
-    old, new = scene.before.objects[held], scene.after.objects.get(held)
-    if held.kind == "domain":
-        return any(_is_relaid(one, rebuilt, scene) for one in old.needs & rebuilt if one.kind in HELD)
-    if held.kind != "composite" or new is None:
-        return False
-    was, now = ([one[0] for one in obj.get("attributes") or []] for obj in (old, new))
-    return was != now or any(_is_relaid(one, rebuilt, scene) for one in old.needs & rebuilt)
-
-
-def _row(value: str, now: str, held: Address, rebuilt: frozenset[Address], scene: Scene) -> str | None:
-    if held.kind != "composite":
-        return None
-    was = {one[0]: str(one[1]) for one in scene.before.objects[held].get("attributes") or []}
-    fields: list[str] = []
-    for name, type_name, _ in scene.after.objects[held].get("attributes") or []:
-        if name not in was:
-            fields.append("NULL")
-            continue
-        field = f"({value}).{ident(name)}"
-        inner = _held_type(was[name], rebuilt)
-        converted = (
-            _converted(field, was[name], str(type_name), inner, rebuilt, scene)
-            if inner is not None
-            else f"{field}::{type_name}"
-        )
-        if converted is None:
-            return None
-        fields.append(converted)
-    row = f"ROW({', '.join(fields)})::{now}"
-    return f"CASE WHEN {value} IS NOT DISTINCT FROM NULL THEN NULL ELSE {row} END"
-
-
-def _held_type(type_name: str, rebuilt: frozenset[Address]) -> Address | None:
-    bare = type_name.removesuffix("[]")
-    return next((one for one in sorted(rebuilt) if qualified(one.path[:2]) == bare), None)
 
 
 def kept_aside(old: Object, destroyed: frozenset[Address]) -> str:
@@ -241,8 +165,3 @@ def brought_back(old: Object, new: Object, destroyed: frozenset[Address]) -> str
     """The column as read from such a copy, in its new type."""
     textual = any(one.kind != "collation" for one in old.needs & destroyed)
     return f"{ident(new.path[2])}::{new.get('type')}" if textual else ident(new.path[2])
-
-
-def is_relaid_in(old: Object, rebuilt: frozenset[Address], scene: Scene) -> bool:
-    """Whether the text form of the column's values cannot be read by its new type."""
-    return any(_is_relaid(one, rebuilt, scene) for one in old.needs & rebuilt)

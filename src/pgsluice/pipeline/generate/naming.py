@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pglast.keywords import COL_NAME_KEYWORDS, RESERVED_KEYWORDS, TYPE_FUNC_NAME_KEYWORDS
 
-from pgsluice.pipeline.snapshot import Object
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pgsluice.pipeline.snapshot import Object
 
 QUOTED_WORDS: Final = frozenset(COL_NAME_KEYWORDS) | RESERVED_KEYWORDS | TYPE_FUNC_NAME_KEYWORDS
 PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
@@ -18,9 +20,11 @@ KEYWORDS: Final = {
     "table": "TABLE", "view": "VIEW", "materialized view": "MATERIALIZED VIEW", "sequence": "SEQUENCE",
     "index": "INDEX", "enum": "TYPE", "composite": "TYPE", "range": "TYPE", "base type": "TYPE",
     "domain": "DOMAIN", "statistics": "STATISTICS", "collation": "COLLATION", "conversion": "CONVERSION",
-    "schema": "SCHEMA", "extension": "EXTENSION", "publication": "PUBLICATION", "event trigger": "EVENT TRIGGER",
+    "schema": "SCHEMA", "extension": "EXTENSION", "publication": "PUBLICATION",
+    "event trigger": "EVENT TRIGGER",
     "foreign data wrapper": "FOREIGN DATA WRAPPER", "server": "SERVER", "language": "LANGUAGE",
-    "text search dictionary": "TEXT SEARCH DICTIONARY", "text search configuration": "TEXT SEARCH CONFIGURATION",
+    "text search dictionary": "TEXT SEARCH DICTIONARY",
+    "text search configuration": "TEXT SEARCH CONFIGURATION",
     "text search parser": "TEXT SEARCH PARSER", "text search template": "TEXT SEARCH TEMPLATE",
     "access method": "ACCESS METHOD",
 }  # fmt: skip

@@ -64,7 +64,8 @@ def _drop_family(old: Object, scene: Scene) -> list[Step]:
 def _create_class(new: Object, scene: Scene) -> list[Step]:
     schema, name, method = new.path
     default = "DEFAULT " if new.get("default") else ""
-    head = f"CREATE OPERATOR CLASS {qualified((schema, name))} {default}FOR TYPE {new.get('type')} USING {ident(method)}"
+    head = f"CREATE OPERATOR CLASS {qualified((schema, name))} {default}FOR TYPE {new.get('type')}"
+    head += f" USING {ident(method)}"
     if new.get("family") != [schema, name]:
         head += f" FAMILY {qualified(new.get('family'))}"
     lines = []

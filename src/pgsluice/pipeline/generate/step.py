@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from pgsluice.pipeline.snapshot import Address, Object, Snapshot
-from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from pgsluice.pipeline.snapshot import Address, Object, Snapshot
+    from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,24 @@ class Scene:
             for needed in obj.needs:
                 found[needed].add(address)
         return found
+
+    @cached_property
+    def parts(self) -> dict[tuple[str, ...], list[Object]]:
+        """Columns, defaults and constraints of *after* by the path of their table."""
+        found: dict[tuple[str, ...], list[Object]] = defaultdict(list)
+        for address, obj in self.after.objects.items():
+            if address.kind in ("column", "default", "constraint"):
+                found[address.path[:2]].append(obj)
+        return found
+
+    @cached_property
+    def not_nulls(self) -> dict[tuple[str, ...], Object]:
+        """The not-null constraints of *after* with a name or form of their own, by column."""
+        return {
+            (*address.path[:2], obj.get("columns")[0]): obj
+            for address, obj in self.after.objects.items()
+            if address.kind == "constraint" and obj.get("type") == "n"
+        }
 
     def users_of(self, address: Address, kinds: Collection[str]) -> frozenset[Address]:
         """The objects of the given kinds that need `address` in *before*."""

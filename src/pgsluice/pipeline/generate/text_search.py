@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pgsluice.pipeline.generate.naming import ident, identity, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 
 def _drop(old: Object, scene: Scene) -> list[Step]:

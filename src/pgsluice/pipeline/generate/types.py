@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.held import is_held_inside, is_stored, lost_values
 from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Address, Object
 
 # What may name an attribute of a composite type, so that it stands in the way of its change.
 ATTRIBUTE_USERS: Final = frozenset(
@@ -36,7 +38,7 @@ def _alter_enum(old: Object, new: Object, scene: Scene) -> Alteration | None:
 
 
 def _used_at_once(new: Object, added: set[str], scene: Scene) -> bool:
-    """Whether something that the plan creates or changes spells an added label: not allowed before a commit."""
+    """Whether what the plan creates or changes spells an added label, which needs a commit first."""
     marks = [literal(label) for label in added]
     for address, obj in scene.after.objects.items():
         if new.address not in obj.needs and not any(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pgsluice.pipeline.generate.naming import ident, options, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Hazard, Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 
 def _create(new: Object, scene: Scene) -> list[Step]:
@@ -79,11 +83,9 @@ def _create_materialized(new: Object, scene: Scene) -> list[Step]:
 
 def _statistics(old: Object | None, new: Object) -> list[Step]:
     was, now = (old.get("column_statistics") if old else None) or {}, new.get("column_statistics") or {}
+    view = f"ALTER MATERIALIZED VIEW {qualified(new.path)}"
     return [
-        Step(
-            f"ALTER MATERIALIZED VIEW {qualified(new.path)} ALTER COLUMN {ident(column)} SET STATISTICS {now.get(column, -1)}",
-            Phase.INSTALL,
-        )
+        Step(f"{view} ALTER COLUMN {ident(column)} SET STATISTICS {now.get(column, -1)}", Phase.INSTALL)
         for column in sorted(was.keys() | now.keys())
         if was.get(column) != now.get(column)
     ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pgsluice.pipeline.generate import Scene, Step
+from typing import TYPE_CHECKING
+
 from pgsluice.pipeline.generate.columns import counters_after_rows
 from pgsluice.pipeline.generate.held import HELD, brought_back, kept_aside
 from pgsluice.pipeline.generate.tables import bring_rows_back, carry_rows_aside
 from pgsluice.pipeline.plan.conversions import refuse_unreadable_copies
-from pgsluice.pipeline.plan.events import Events
 from pgsluice.pipeline.snapshot import Address
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.generate import Scene, Step
+    from pgsluice.pipeline.plan.events import Events
 
 
 def carried_columns(address: Address, events: Events, scene: Scene) -> list[str]:

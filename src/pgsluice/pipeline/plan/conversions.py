@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import Alteration, Scene
 from pgsluice.pipeline.generate.columns import type_dependants
-from pgsluice.pipeline.generate.held import HELD, convert_column, is_held_inside, is_relaid_in
+from pgsluice.pipeline.generate.conversion import Conversion
+from pgsluice.pipeline.generate.held import HELD, is_held_inside
 from pgsluice.pipeline.snapshot import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Set
 
 
 def pulled_along(column: Address, gone: Address, scene: Scene) -> frozenset[Address]:
@@ -32,7 +36,7 @@ def pulled_along(column: Address, gone: Address, scene: Scene) -> frozenset[Addr
 def _lost(column: Address, gone: Address) -> RefusedError:
     return RefusedError(
         f"{gone} must be rebuilt, but {column} holds values of it",
-        hint="change it in two migrations: first a new type and column with a backfill, then drop the old ones",
+        hint="change it in two migrations: first a new type and column with a backfill, then drop the old",
     )
 
 
@@ -48,7 +52,7 @@ def with_conversions(
     result = dict(altered)
     for column in sorted(converted - destroyed):
         old, new = scene.before.objects[column], scene.after.objects[column]
-        steps = convert_column(old, new, rebuilt, scene)
+        steps = Conversion(rebuilt, scene).of_column(old, new)
         if steps is None:
             raise _lost(column, next(one for one in sorted(old.needs & rebuilt)))
         more = result.get(column, Alteration())
@@ -57,7 +61,7 @@ def with_conversions(
 
 
 def put_aside_types(converted: Set[Address], destroyed: Set[Address], scene: Scene) -> frozenset[Address]:
-    """The destroyed types and collations that must stay, under another name, until the last column left them."""
+    """The destroyed types and collations that must stay, under another name, until the last column left."""
     before = scene.before.objects
     found: set[Address] = set()
     queue = sorted(converted - destroyed)
@@ -70,14 +74,16 @@ def put_aside_types(converted: Set[Address], destroyed: Set[Address], scene: Sce
 
 
 def unchecked_domains(changed: Set[Address], scene: Scene) -> frozenset[Address]:
-    """Domains with a new check that PostgreSQL refuses to add, since stored arrays or composites hold them."""
-    found: set[Address] = set()
-    for address in changed:
-        domain, new = Address("domain", address.path[:2]), scene.after.objects.get(address)
-        if address.kind == "domain constraint" and new is not None and not new.get("not_valid"):
-            if domain in scene.before.objects and domain in scene.after.objects:
-                found |= {domain} if is_held_inside(domain, scene) else set()
-    return frozenset(found)
+    """Domains with a new check that PostgreSQL refuses to add, as stored arrays or composites hold them."""
+    checked = {
+        Address("domain", address.path[:2])
+        for address in changed
+        if address.kind == "domain constraint"
+        and (new := scene.after.objects.get(address)) is not None
+        and not new.get("not_valid")
+    }
+    both = scene.before.objects.keys() & scene.after.objects.keys()
+    return frozenset(domain for domain in checked & both if is_held_inside(domain, scene))
 
 
 def refuse_unreadable_copies(columns: Set[Address], destroyed: Set[Address], scene: Scene) -> None:
@@ -85,5 +91,5 @@ def refuse_unreadable_copies(columns: Set[Address], destroyed: Set[Address], sce
     rebuilt = frozenset(one for one in destroyed if one.kind in HELD)
     for column in sorted(columns):
         old = scene.before.objects[column]
-        if is_relaid_in(old, rebuilt, scene):
+        if Conversion(rebuilt, scene).moves_attributes_in(old):
             raise _lost(column, min(old.needs & rebuilt))

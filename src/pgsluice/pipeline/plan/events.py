@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from pgsluice.errors import RefusedError
-from pgsluice.pipeline.generate import KINDS, Alteration, Scene
+from pgsluice.pipeline.generate import KINDS, Alteration, Scene, unchangeable
 from pgsluice.pipeline.generate.database_wide import relist
+from pgsluice.pipeline.generate.inheritance import brought_by
+from pgsluice.pipeline.generate.step import changed
 from pgsluice.pipeline.plan.conversions import (
     pulled_along,
     put_aside_types,
@@ -79,18 +80,14 @@ def classify(scene: Scene) -> Events:
 
 def _refuse_unknown_kinds(scene: Scene) -> None:
     before, after = scene.before.objects, scene.after.objects
-    unknown = [
-        str(address)
-        for address in sorted(before.keys() | after.keys())
-        if address.kind not in KINDS
-        and (address not in before or address not in after or before[address].facets != after[address].facets)
-    ]
+    unknown = []
+    for address in sorted(before.keys() | after.keys()):
+        if address.kind in unchangeable.NAMES:
+            old, new = before.get(address), after.get(address)
+            if old is None or new is None or changed(old, new):
+                unknown.append(address)
     if unknown:
-        raise RefusedError(
-            f"{len(unknown)} changed object(s) are of a kind that cannot be migrated yet",
-            details=tuple(unknown[:20]),
-            hint="write their statements in block prepare of the migration's template; docs/reference/coverage.md lists the kinds",
-        )
+        raise unchangeable.refusal(unknown)
 
 
 def _tear_down(events: Events, disturbed: set[Address], scene: Scene) -> None:
@@ -189,10 +186,9 @@ def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
             return above
         holder = scene.before.objects.get(above)
         above = container(holder) if holder is not None else None
-    if obj.kind == "index" and obj.get("parent") is not None:
-        whole = Address("index", tuple(obj.get("parent")))
-        if whole in events.destroyed:
-            return whole
+    whole = brought_by(obj, scene.before) if obj.get("inherited") != "merged" else None
+    if whole is not None and whole in events.destroyed:
+        return whole
     if obj.kind in ("constraint", "index", "statistics") and not events.rebuilt(obj.address):
         return next(
             (
@@ -200,7 +196,7 @@ def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
                 for needed in sorted(obj.needs)
                 if needed.kind == "column"
                 and needed in events.destroyed
-                and not scene.before.objects[needed].get("inherited") == "only"
+                and scene.before.objects[needed].get("inherited") != "only"
                 and _same_table(obj, needed)
             ),
             None,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pgsluice.pipeline.snapshot.model import Address, Object
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pgsluice.pipeline.snapshot.model import Address, Object
 
 WORD: Final = re.compile(r'"(?:[^"]|"")+"|[^\W\d][\w$]*')
 MENTIONABLE: Final = frozenset(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # A facet's value as JSON gives it: text, number, boolean, list or object.
 Value = Any
@@ -19,7 +21,7 @@ class Address(NamedTuple):
     path: tuple[str, ...]
 
     def __str__(self) -> str:
-        if self.kind == "function" or self.kind == "aggregate":
+        if self.kind in ("function", "aggregate"):
             return f"{self.kind} {self.path[0]}.{self.path[1]}({self.path[2]})"
         if self.kind == "cast":
             return f"cast ({self.path[0]} as {self.path[1]})"

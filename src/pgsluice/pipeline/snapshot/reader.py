@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import psycopg
 from psycopg.types.string import TextLoader
 
 from pgsluice.pipeline.snapshot.mentions import mentioned
 from pgsluice.pipeline.snapshot.model import Address, Object, Snapshot, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import psycopg
 
 QUERIES: Final = (
     "schemas", "types", "domain_constraints", "relations", "columns", "defaults", "constraints", "indexes",
@@ -55,7 +58,8 @@ order by n.nspname collate "C"
 IMPLIED_GRANTS: Final = """
 select letter, jsonb_agg(jsonb_build_array(
   case a.grantee when 0 then null else '@owner' end, a.privilege_type, a.is_grantable))
-from unnest(array['n', 'r', 's', 'f', 'T', 'F', 'S', 'l']) as letter, aclexplode(acldefault(letter::"char", 10)) as a
+from unnest(array['n', 'r', 's', 'f', 'T', 'F', 'S', 'l']) as letter,
+  aclexplode(acldefault(letter::"char", 10)) as a
 group by letter
 """
 
@@ -186,11 +190,7 @@ def _assemble(
         name = ".".join(address.path)
         if _relation_of(address, facets) in left_out or any(fnmatchcase(name, pattern) for pattern in ignore):
             continue
-        if (
-            address.kind == "constraint"
-            and facets["type"] == "n"
-            and _is_automatic_not_null(address, facets)
-        ):
+        if address.kind == "constraint" and facets["type"] == "n" and _is_automatic_not_null(address, facets):
             continue
         kept[address] = (ident, facets)
     needs = _needs({ident: address for address, (ident, _) in kept.items()}, edges)
@@ -239,9 +239,9 @@ def _needs(
     """Dependencies between addresses; what the catalog hides inside an object counts as that object."""
     owner: dict[tuple[int, int], _Id] = {}
     for classid, objid, subid, refclass, refobj, refsub, kind in edges:
-        if kind in "ie" or (kind == "a" and (classid, objid) not in owner):
-            if subid == 0 and (kind == "e" or (classid, objid, 0) not in addresses):
-                owner[classid, objid] = (refclass, refobj, refsub)
+        leads = kind in "ie" or (kind == "a" and (classid, objid) not in owner)
+        if leads and subid == 0 and (kind == "e" or (classid, objid, 0) not in addresses):
+            owner[classid, objid] = (refclass, refobj, refsub)
 
     def resolve(ident: _Id) -> Address | None:
         for _ in range(8):
