@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgsluice.pipeline.generate.inheritance import brought_by
+from pgsluice.pipeline.generate.lineage import brought_by
 from pgsluice.pipeline.generate.naming import ident, literal, qualified, role
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.statement import Phase
@@ -121,14 +121,14 @@ def _create_event_trigger(new: Object, scene: Scene) -> list[Step]:
         f"CREATE EVENT TRIGGER {ident(new.path[0])} ON {new.get('event')}{tags}\n"
         f"  EXECUTE FUNCTION {new.get('function')}()"
     )
-    return [Step(sql, Phase.INSTALL), *(_event_enabled(new) if new.get("enabled") else [])]
+    return [Step(sql, Phase.RETIRE), *(_event_enabled(new) if new.get("enabled") else [])]
 
 
 def _event_enabled(new: Object) -> list[Step]:
     return [
         Step(
             f"ALTER EVENT TRIGGER {ident(new.path[0])} {(new.get('enabled') or 'enable').upper()}",
-            Phase.INSTALL,
+            Phase.RETIRE,
         )
     ]
 

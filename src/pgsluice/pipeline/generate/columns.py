@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pgsluice.pipeline.generate.inheritance import joins_with, keepers, must_be_made_anew
+from pgsluice.pipeline.generate.lineage import joins_with, keepers, must_be_made_anew
 from pgsluice.pipeline.generate.naming import automatic, ident, literal, options, qualified
+from pgsluice.pipeline.generate.not_null import is_plain, name_not_null, written_not_null
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
@@ -39,8 +40,8 @@ WIDENS: Final = frozenset(
 )  # fmt: skip
 
 
-def column_definition(column: Object, default: str | None) -> str:
-    """A column as `create table` and `add column` write it."""
+def column_definition(column: Object, default: str | None, *, not_null: str | None) -> str:
+    """A column as `create table` and `add column` write it; `not_null` as `written_not_null` gives it."""
     words = [ident(column.path[2]), column.get("type")]
     if column.get("fdw_options"):
         listed = ", ".join(
@@ -52,12 +53,12 @@ def column_definition(column: Object, default: str | None) -> str:
     if column.get("generated"):
         how, expression = column.get("generated")
         words.append(f"GENERATED ALWAYS AS ({expression}) {how.upper()}")
-    elif column.get("identity"):
+    elif column.get("sequence"):
         words.append(f"GENERATED {column.get('identity').upper()} AS IDENTITY{_sequence_options(column)}")
     elif default is not None:
         words.append(f"DEFAULT {default}")
-    if column.get("not_null"):
-        words.append("NOT NULL")
+    if not_null is not None:
+        words.append(not_null)
     return " ".join(words)
 
 
@@ -96,11 +97,8 @@ def column_leftovers(column: Object, scene: Scene, *, is_bare: bool = False) -> 
     steps = _tuning(None, column) if column.get("inherited") != "only" else []
     if is_bare and column.get("not_null") and column.get("inherited") is None:
         primary = any(
-            one.kind == "constraint"
-            and one.path[:2] == column.path[:2]
-            and one.get("type") == "p"
-            and column.path[2] in one.get("columns")
-            for one in scene.after.objects.values()
+            one.get("type") == "p" and column.path[2] in one.get("columns")
+            for one in scene.parts[column.path[:2]]
         )
         if not primary:
             steps.append(Step(f"{_head(column)} SET NOT NULL", Phase.EXPAND))
@@ -118,22 +116,22 @@ def add_column(new: Object, scene: Scene, *, default: str | None) -> list[Step]:
         return []
     table = qualified(new.path[:2])
     owes = new.get("not_null") and default is None and not new.get("identity") and not new.get("generated")
-    shape = Object(
-        new.address,
-        {key: value for key, value in new.facets.items() if not (owes and key == "not_null")},
-        new.context,
-    )
+    not_null = written_not_null(new, scene) if not owes else None
     backfill = Backfill(*new.path, new.get("type")) if owes else None
     steps = [
         Step(
-            f"ALTER TABLE {table} ADD COLUMN {column_definition(shape, default)}",
+            f"ALTER TABLE {table} ADD COLUMN {column_definition(new, default, not_null=not_null)}",
             Phase.EXPAND,
             _rewrite(new),
             backfill=backfill,
         )
     ]
     if owes:
-        steps.append(Step(f"{_head(new)} SET NOT NULL", Phase.ENFORCE, _scan(new)))
+        named = scene.not_nulls.get(new.path)
+        if named is not None and is_plain(named) and named.get("inherited") is None:
+            steps += name_not_null(named)
+        else:
+            steps.append(Step(f"{_head(new)} SET NOT NULL", Phase.ENFORCE, _scan(new)))
     return steps + column_leftovers(new, scene)
 
 
@@ -197,7 +195,7 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     head = _head(new)
     if "generated" in facets:
         steps.append(Step(f"{head} DROP EXPRESSION", Phase.EXPAND))
-    if "identity" in facets and new.get("identity") is None:
+    if old.get("sequence") and not new.get("sequence"):
         steps.append(Step(f"{head} DROP IDENTITY", Phase.PREPARE))
     if "not_null" in facets and not new.get("not_null"):
         steps.append(Step(f"{head} DROP NOT NULL", Phase.PREPARE))
@@ -206,7 +204,7 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
         disturbs = type_dependants(old.address, scene)
     if "not_null" in facets and new.get("not_null"):
         steps.append(_set_not_null(new, scene))
-    if facets & {"identity", "sequence"} and new.get("identity"):
+    if facets & {"identity", "sequence"} and new.get("sequence"):
         steps += _identity(old, new)
     return Alteration(tuple(steps + _tuning(old, new)), disturbs)
 
@@ -294,7 +292,7 @@ def _set_not_null(new: Object, scene: Scene) -> Step:
 
 def _identity(old: Object, new: Object) -> list[Step]:
     head, spec = _head(new), new.get("sequence")
-    if old.get("identity") is None:
+    if old.get("sequence") is None:
         kind = new.get("identity").upper()
         steps = [Step(f"{head} ADD GENERATED {kind} AS IDENTITY{_sequence_options(new)}", Phase.ENFORCE)]
         return [*steps, *_after_existing(new)]
@@ -321,8 +319,8 @@ def counters_after_rows(table: Object, scene: Scene) -> list[Step]:
     """Identity counters of a refilled table, set behind the ids that came back."""
     return [
         Step(step.sql, Phase.EXPAND)
-        for column in scene.after.objects.values()
-        if column.kind == "column" and column.path[:2] == table.path and column.get("sequence")
+        for column in scene.parts[table.path]
+        if column.get("sequence")
         for step in _after_existing(column)
     ]
 
@@ -396,7 +394,9 @@ def _drop_default(old: Object, scene: Scene) -> list[Step]:
     return [Step(f"{_head(old)} DROP DEFAULT", Phase.EXPAND)]
 
 
-def _alter_default(old: Object, new: Object, scene: Scene) -> Alteration:
+def _alter_default(old: Object, new: Object, scene: Scene) -> Alteration | None:
+    if any(one.kind == "function" and one not in scene.after.objects for one in old.needs):
+        return None  # its routine goes before another of that name comes
     return Alteration(tuple(_create_default(new, scene)))
 
 

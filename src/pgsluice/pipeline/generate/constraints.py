@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pgsluice.pipeline.generate.lineage import (
+    brought_by,
+    joins_tree,
+    joins_with,
+    must_be_made_anew,
+)
 from pgsluice.pipeline.generate.naming import ident, literal, options, qualified
 from pgsluice.pipeline.generate.not_null import name_not_null, unname_not_null
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
@@ -17,7 +23,7 @@ ONLY: Final = re.compile(r"^(CREATE (?:UNIQUE )?INDEX .*?) ON ONLY ", re.DOTALL)
 
 def _create(new: Object, scene: Scene) -> list[Step]:
     if new.get("inherited") == "only" and not scene.settling:
-        return []
+        return _bring(new, scene)
     table = ".".join(new.path[:2])
     if new.get("type") == "n":
         return name_not_null(new)
@@ -29,6 +35,16 @@ def _create(new: Object, scene: Scene) -> list[Step]:
     sql = f"ALTER TABLE {qualified(new.path[:2])} ADD CONSTRAINT {ident(new.path[2])} {constraint_body(new)}"
     comment = _index_comment(None, new)
     return [Step(sql, Phase.ENFORCE, hazards, checks=violations(new, scene)), *comment]
+
+
+def _bring(new: Object, scene: Scene) -> list[Step]:
+    """A check or not-null constraint that a table must have before it joins the tree that has it."""
+    if new.get("type") == "c" and joins_with(new, scene):
+        head = f"ALTER TABLE {qualified(new.path[:2])} ADD CONSTRAINT {ident(new.path[2])}"
+        return [Step(f"{head} {constraint_body(new)}", Phase.EXPAND)]
+    if new.get("type") == "n" and joins_tree(new, scene):
+        return name_not_null(new)
+    return []
 
 
 def _index_comment(old: Object | None, new: Object) -> list[Step]:
@@ -122,6 +138,13 @@ def _drop(old: Object, scene: Scene) -> list[Step]:
 
 def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     facets = changed(old, new)
+    if "inherited" in facets and new.get("type") == "c":
+        if must_be_made_anew(old, new, scene):
+            return Alteration((), frozenset({Address("table", old.path[:2])}))
+        if _must_give_way(old, new, scene):
+            return None
+        if new.get("inherited") == "merged" and old.get("inherited") == "only" and facets == {"inherited"}:
+            return Alteration(tuple(_create(new, scene)))
     inherited = new.get("inherited") == "only" and not scene.settling
     if inherited or facets == {"inherited"}:
         return Alteration()
@@ -134,6 +157,12 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
         index = f"ALTER INDEX {qualified((new.path[0], new.path[2]))}"
         return Alteration((*_storage(index, old, new, facet="index_options"), *_index_comment(old, new)))
     return None
+
+
+def _must_give_way(old: Object, new: Object, scene: Scene) -> bool:
+    """Whether the table's own check would merge with the one that a parent brings, which shall be the only one."""
+    above = brought_by(new, scene.after)
+    return new.get("inherited") == "only" and above is not None and above not in scene.before.objects
 
 
 def _storage(index: str, old: Object, new: Object, *, facet: str) -> list[Step]:

@@ -73,14 +73,19 @@ def _identity_sequence(old: Object | None, new: Object, scene: Scene) -> list[St
 
 def _owner(new: Object) -> list[Step]:
     target = ident(new.get("owner")) if new.get("owner") is not None else "CURRENT_USER"
-    return [Step(f"ALTER {identity(new)} OWNER TO {target}", Phase.INSTALL)]
+    return [Step(f"ALTER {identity(new)} OWNER TO {target}", _phase(new))]
+
+
+def _phase(new: Object) -> Phase:
+    """An event trigger fires on what comes after it: it and all of its own come last."""
+    return Phase.RETIRE if new.kind == "event trigger" else Phase.INSTALL
 
 
 def _comments(old: Object | None, new: Object) -> list[Step]:
     steps: list[Step] = []
     if (old.get("comment") if old else None) != new.get("comment"):
         text = new.get("comment") if new.get("comment") is not None else new.get("default_comment")
-        steps.append(Step(f"COMMENT ON {identity(new)} IS {_text(text)}", Phase.INSTALL))
+        steps.append(Step(f"COMMENT ON {identity(new)} IS {_text(text)}", _phase(new)))
     was, now = (old.get("column_comments") if old else None) or {}, new.get("column_comments") or {}
     there = {one[0] for one in new.get("attributes") or new.get("columns") or ()}
     for column in sorted((was.keys() | now.keys()) & there):

@@ -8,21 +8,47 @@ from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
 
+def is_plain(constraint: Object) -> bool:
+    """Whether the name is all that is special: `constraint name not null` in a column says the rest."""
+    bare = f"NOT NULL {ident(constraint.get('columns')[0])}"
+    return constraint.get("definition") == bare and not constraint.get("not_valid")
+
+
+def written_not_null(column: Object, scene: Scene) -> str | None:
+    """`not null` as a column's own definition says it; None where the column may be null or a parent says it."""
+    if not column.get("not_null"):
+        return None
+    named = scene.not_nulls.get(column.path)
+    if named is None:
+        return "NOT NULL"
+    if named.get("inherited") == "only" and column.get("inherited") is not None:
+        return None
+    return f"CONSTRAINT {ident(named.path[2])} NOT NULL" if is_plain(named) else "NOT NULL"
+
+
 def name_not_null(new: Object) -> list[Step]:
     """Give a column the not-null constraint with this name or form; older servers get only the fact."""
     table = qualified(new.path[:2])
     target = ident(new.get("columns")[0])
-    inner = f"ALTER TABLE {table} ADD CONSTRAINT {ident(new.path[2])} {new.get('definition')}"
-    before = f"ALTER TABLE {table} ALTER COLUMN {target} DROP NOT NULL"
-    older = (
-        ""
-        if new.get("not_valid")
-        else f"\n  ELSE\n    EXECUTE {literal(f'ALTER TABLE {table} ALTER COLUMN {target} SET NOT NULL')};"
-    )
+    add = literal(f"ALTER TABLE {table} ADD CONSTRAINT {ident(new.path[2])} {new.get('definition')}")
+    drop = literal(f"ALTER TABLE {table} ALTER COLUMN {target} DROP NOT NULL")
+    fact = literal(f"ALTER TABLE {table} ALTER COLUMN {target} SET NOT NULL")
+    anew = f"    EXECUTE {drop};\n    EXECUTE {add};"
+    older = "" if new.get("not_valid") else f"\n  ELSE\n    EXECUTE {fact};"
     sql = (
         "DO $pgsluice$\nBEGIN\n  IF pg_catalog.current_setting('server_version_num')::int >= 180000 THEN\n"
-        f"    EXECUTE {literal(before)};\n    EXECUTE {literal(inner)};{older}\n  END IF;\nEND\n$pgsluice$"
+        f"{anew}{older}\n  END IF;\nEND\n$pgsluice$"
     )
+    if is_plain(new):
+        rename = _renaming((new.path[0], new.path[1]), new.path[2])
+        sql = (
+            "DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n"
+            "  IF pg_catalog.current_setting('server_version_num')::int < 180000 THEN\n"
+            f"    EXECUTE {fact};\n    RETURN;\n  END IF;\n"
+            f"{_lookup((new.path[0], new.path[1]), new.get('columns')[0])}"
+            f"  IF found_name IS NULL THEN\n    EXECUTE {add};\n"
+            f"  ELSIF found_name <> {literal(new.path[2])} THEN\n    {rename}\n  END IF;\nEND\n$pgsluice$"
+        )
     return [Step(sql, Phase.ENFORCE)]
 
 
@@ -48,17 +74,24 @@ def is_renamable(constraint: Object) -> bool:
 
 def rename_not_null(table: tuple[str, str], column: str, new_name: str) -> str:
     """Rename a column's not-null constraint where the server has one (18 and later), whatever it is called."""
-    relation = literal(qualified(table))
-    rename = literal(
-        "ALTER TABLE {} RENAME CONSTRAINT %I TO {}".format(
-            *(part.replace("%", "%%") for part in (qualified(table), ident(new_name)))
-        )
-    )
     return (
-        "DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n  SELECT k.conname INTO found_name\n"
+        f"DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n{_lookup(table, column)}"
+        f"  IF found_name <> {literal(new_name)} THEN\n"
+        f"    {_renaming(table, new_name)}\n  END IF;\nEND\n$pgsluice$"
+    )
+
+
+def _lookup(table: tuple[str, str], column: str) -> str:
+    relation = literal(qualified(table))
+    return (
+        "  SELECT k.conname INTO found_name\n"
         "  FROM pg_catalog.pg_constraint AS k\n"
         "  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]\n"
         f"  WHERE k.contype = 'n' AND k.conrelid = {relation}::pg_catalog.regclass AND a.attname = {literal(column)};\n"
-        f"  IF found_name <> {literal(new_name)} THEN\n"
-        f"    EXECUTE pg_catalog.format({rename}, found_name);\n  END IF;\nEND\n$pgsluice$"
     )
+
+
+def _renaming(table: tuple[str, str], new_name: str) -> str:
+    parts = [part.replace("%", "%%") for part in (qualified(table), ident(new_name))]
+    pattern = literal(f"ALTER TABLE {parts[0]} RENAME CONSTRAINT %I TO {parts[1]}")
+    return f"EXECUTE pg_catalog.format({pattern}, found_name);"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pgsluice.pipeline.generate.naming import ident, qualified
+from pgsluice.pipeline.generate.naming import automatic, ident, qualified
 from pgsluice.pipeline.generate.step import Scene, Step
-from pgsluice.pipeline.snapshot import Object
+from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
 
 HASHED: Final = "satisfies_hash_partition"
+NAMED_NOT_NULLS: Final = 180000
 
 
 def detach_partition(old: Object) -> Step:
@@ -42,9 +43,65 @@ def attach_partition(old: Object, new: Object, scene: Scene) -> Step:
     return Step(sql, Phase.EXPAND, (hazard,), checks=checks)
 
 
-def stays_in_tree(old: Object, new: Object) -> bool:
+def attach_created(new: Object) -> Step:
+    """Put a table that was just created into its tree."""
+    sql = f"ALTER TABLE {qualified(new.get('parent'))} ATTACH PARTITION {qualified(new.path)} {new.get('bound')}"
+    return Step(sql, Phase.EXPAND)
+
+
+def differs_from_tree(new: Object, columns: Sequence[Object], scene: Scene) -> bool:
+    """Whether `partition of` would give other columns than the wanted ones: another order, other names of not null."""
+    tree = tuple(new.get("parent"))
+    above = {obj.path[2]: obj for obj in scene.parts[tree] if obj.kind == "column"}
+    if [column.path[2] for column in columns] != sorted(
+        above, key=lambda name: int(above[name].get("position"))
+    ):
+        return True
+    return scene.after.version_num >= NAMED_NOT_NULLS and any(
+        column.get("not_null")
+        and above[column.path[2]].get("not_null")
+        and _not_null_name(column, scene) != _not_null_name(above[column.path[2]], scene)
+        for column in columns
+    )
+
+
+def _not_null_name(column: Object, scene: Scene) -> str:
+    named = scene.not_nulls.get(column.path)
+    return named.path[2] if named is not None else automatic(column.path[1], column.path[2], "not_null")
+
+
+def tree_defaults(new: Object, scene: Scene) -> dict[str, str]:
+    """The defaults that a partition has in common with its tree."""
+    found = {}
+    for obj in scene.parts[new.path]:
+        if obj.kind == "default":
+            above = scene.after.objects.get(Address("default", (*new.get("parent"), obj.path[2])))
+            if above is not None and above.get("expression") == obj.get("expression"):
+                found[obj.path[2]] = str(obj.get("expression"))
+    return found
+
+
+def tree_checks(new: Object, scene: Scene) -> list[Object]:
+    """The checks that a table needs before it joins a tree that has them by then."""
+    return [
+        obj
+        for obj in scene.parts[new.path]
+        if obj.kind == "constraint"
+        and obj.get("type") == "c"
+        and obj.get("inherited") == "only"
+        and _stands_early(Address("constraint", (*new.get("parent"), obj.path[2])), scene)
+    ]
+
+
+def _stands_early(check: Address, scene: Scene) -> bool:
+    """Whether a tree's check is there before the plan, or comes inside the tree's `create table`."""
+    is_new_table = Address("table", check.path[:2]) not in scene.before.objects
+    return check in scene.before.objects or (is_new_table and not scene.after.objects[check].get("not_valid"))
+
+
+def stays_in_tree(old: Object, new: Object | None) -> bool:
     """Whether only the bound changes, so that rows beyond it have a tree to go to."""
-    return old.get("parent") is not None and old.get("parent") == new.get("parent")
+    return new is not None and old.get("parent") is not None and old.get("parent") == new.get("parent")
 
 
 def outside(bounds: Sequence[str | None]) -> str | None:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from pgsluice.pipeline.generate.columns import column_definition, column_leftovers
+from pgsluice.pipeline.generate.lineage import join_parents, lacks_for_joining
 from pgsluice.pipeline.generate.naming import ident, identity, literal, options, qualified
-from pgsluice.pipeline.generate.partitions import attach_partition, stays_in_tree
+from pgsluice.pipeline.generate.not_null import written_not_null
+from pgsluice.pipeline.generate.partitions import (
+    attach_created,
+    attach_partition,
+    differs_from_tree,
+    stays_in_tree,
+    tree_checks,
+    tree_defaults,
+)
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase
@@ -25,22 +34,37 @@ def create_table(
 ) -> list[Step]:
     """`create table` with its own columns, and the defaults and constraints that may stand inside."""
     head = f"CREATE {_persistence(new)}{'FOREIGN ' if new.get('form') == 'foreign' else ''}TABLE {qualified(new.path)}"
-    own = [column for column in columns if column.get("inherited") != "only"]
+    attached = new.get("parent") is not None and differs_from_tree(new, columns, scene)
+    if attached:
+        defaults = tree_defaults(new, scene) | defaults
+        constraints = constraints + tree_checks(new, scene)
     lines = [f"CONSTRAINT {ident(one.path[2])} {constraint_body(one)}" for one in constraints]
-    if new.get("parent") is not None:
+    if new.get("parent") is not None and not attached:
         body = f" PARTITION OF {qualified(new.get('parent'))}"
         body += _block(lines) if lines else ""
         body += f"\n{new.get('bound')}"
     elif new.get("of_type") is not None:
         body = f" OF {new.get('of_type')}" + (_block(lines) if lines else "")
     else:
-        body = _block([column_definition(column, defaults.get(column.path[2])) for column in own] + lines)
+        own = [column for column in columns if attached or column.get("inherited") != "only"]
+        body = _block([_column(column, defaults, attached, scene) for column in own] + lines)
         if new.get("inherits"):
             body += f"\nINHERITS ({', '.join(qualified(parent) for parent in new.get('inherits'))})"
     steps = [Step(head + body + _tail(new), Phase.EXPAND)]
+    if attached:
+        steps.append(attach_created(new))
     for column in columns:
         steps += column_leftovers(column, scene, is_bare=new.get("of_type") is not None)
     return steps + _switches(None, new)
+
+
+def _column(column: Object, defaults: dict[str, str], attached: bool, scene: Scene) -> str:
+    named = scene.not_nulls.get(column.path)
+    if attached and column.get("not_null"):
+        not_null = f"CONSTRAINT {ident(named.path[2])} NOT NULL" if named is not None else "NOT NULL"
+    else:
+        not_null = written_not_null(column, scene)
+    return column_definition(column, defaults.get(column.path[2]), not_null=not_null)
 
 
 def _block(lines: list[str]) -> str:
@@ -103,27 +127,27 @@ def constraint_body(one: Object) -> str:
 
 
 def _create(new: Object, scene: Scene) -> list[Step]:
-    columns = [
-        one for one in scene.after.objects.values() if one.kind == "column" and one.path[:2] == new.path
-    ]
+    columns = [one for one in scene.parts[new.path] if one.kind == "column"]
     return create_table(new, scene, columns=columns, defaults={}, constraints=[])
 
 
 def _drop(old: Object, scene: Scene) -> list[Step]:
+    if old.get("form") == "foreign":
+        return [Step(f"DROP {identity(old)}", Phase.RETIRE)]
     loss = f"table {'.'.join(old.path)} and its rows"
     return [Step(f"DROP {identity(old)}", Phase.RETIRE, (Hazard("drops-table", loss),), loss=loss)]
 
 
 def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     facets = changed(old, new)
-    if facets & FIXED:
+    if facets & FIXED or ("inherits" in facets and lacks_for_joining(new, scene)):
         return None
     steps: list[Step] = []
     table = f"ALTER {identity(new)}"
     if facets & {"parent", "bound"} and new.get("parent") is not None:
         steps.append(attach_partition(old, new, scene))
     if "inherits" in facets:
-        steps += _inherit(old, new)
+        steps += join_parents(old, new)
     if "of_type" in facets:
         clause = f"OF {new.get('of_type')}" if new.get("of_type") else "NOT OF"
         steps.append(Step(f"{table} {clause}", Phase.EXPAND))
@@ -163,12 +187,11 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
 
 def _keys_into(partition: Object, scene: Scene) -> frozenset[Address]:
     """Foreign keys to the tree: no partition that they point into can be detached."""
-    users = scene.users_of(Address("table", tuple(partition.get("parent"))), {"constraint"})
-    keys = (scene.before.objects[user] for user in users)
+    tree = partition.get("parent")
     return frozenset(
-        key.address
-        for key in keys
-        if key.get("type") == "f" and key.get("references")[:2] == partition.get("parent")
+        address
+        for address, obj in scene.before.objects.items()
+        if address.kind == "constraint" and obj.get("type") == "f" and obj.get("references")[:2] == tree
     )
 
 
@@ -181,13 +204,6 @@ def _set_storage(table: str, old: dict[str, str], new: dict[str, str]) -> list[S
         else []
     )
     return steps + ([Step(f"{table} SET ({options(set_)})", Phase.INSTALL)] if set_ else [])
-
-
-def _inherit(old: Object, new: Object) -> list[Step]:
-    was, now = old.get("inherits") or [], new.get("inherits") or []
-    table = f"ALTER TABLE {qualified(new.path)}"
-    steps = [Step(f"{table} NO INHERIT {qualified(one)}", Phase.EXPAND) for one in was if one not in now]
-    return steps + [Step(f"{table} INHERIT {qualified(one)}", Phase.EXPAND) for one in now if one not in was]
 
 
 def _switches(old: Object | None, new: Object) -> list[Step]:

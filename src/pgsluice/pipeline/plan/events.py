@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pgsluice.pipeline.generate import KINDS, Alteration, Scene, unchangeable
 from pgsluice.pipeline.generate.database_wide import relist
-from pgsluice.pipeline.generate.inheritance import brought_by
+from pgsluice.pipeline.generate.lineage import brought_by
 from pgsluice.pipeline.generate.step import changed
 from pgsluice.pipeline.plan.conversions import (
     pulled_along,

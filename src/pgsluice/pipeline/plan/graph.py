@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pgsluice.pipeline.generate import KINDS, Scene, Step
 from pgsluice.pipeline.generate.columns import add_column
 from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
+from pgsluice.pipeline.generate.lineage import brought_by
 from pgsluice.pipeline.generate.naming import automatic
 from pgsluice.pipeline.generate.held import drop_aside, put_aside
+from pgsluice.pipeline.generate.not_null import is_plain
 from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
@@ -93,28 +95,47 @@ def build_graph(events: Events, scene: Scene, *, apart: frozenset[Address]) -> G
     add_partition_moves(graph, events, scene)
     _order_by_needs(graph, events, scene)
     _order_by_names(graph, events, scene)
+    _keys_before_partitions(graph, events, scene)
     return graph
 
 
+def _keys_before_partitions(graph: Graph, events: Events, scene: Scene) -> None:
+    """A foreign key to a partitioned table goes before the partitions, each of which it holds."""
+    objects = scene.before.objects
+    keys: dict[tuple[str, ...], list[Address]] = defaultdict(list)
+    for address in sorted(events.destroyed):
+        if address.kind == "constraint" and objects[address].get("type") == "f":
+            keys[tuple(objects[address].get("references")[:2])].append(address)
+    for address in sorted(events.destroyed if keys else ()):
+        parent = objects[address].get("parent") if address.kind == "table" else None
+        while parent is not None:
+            for key in keys.get(tuple(parent), ()):
+                graph.precede(graph.of("drop", key), graph.of("drop", address))
+            parent = objects[Address("table", tuple(parent))].get("parent")
+
+
 def _follow_parents(graph: Graph, events: Events, scene: Scene) -> None:
-    """The statement on a parent's column is the one on each inherited column too."""
-    for address in sorted(events.altered):
-        if address.kind == "column" and not graph.of("alter", address):
-            top = _inherited_from(address, scene)
-            if top != address:
-                graph.alias("alter", address, ("alter", top))
+    """The statement on a parent's column or constraint is the one on each inherited one too."""
+    for action, addresses in (("create", events.created), ("alter", events.altered.keys())):
+        for address in sorted(addresses):
+            if not graph.of(action, address):
+                top = _inherited_from(address, scene)
+                if top != address:
+                    graph.alias(action, address, (action, top))
+    for address in sorted(events.destroyed):
+        old = scene.before.objects[address]
+        above = brought_by(old, scene.before) if old.get("inherited") == "merged" else None
+        if above is not None and above in events.destroyed:
+            graph.precede(graph.of("drop", above), graph.of("drop", address))
 
 
-def _inherited_from(column: Address, scene: Scene) -> Address:
-    objects = scene.after.objects
+def _inherited_from(address: Address, scene: Scene) -> Address:
     for _ in range(16):
-        if objects[column].get("inherited") is None:
+        above = brought_by(scene.after.objects[address], scene.after)
+        if above is None:
             break
-        table = objects[Address("table", column.path[:2])]
-        parents = [table.get("parent")] if table.get("parent") else table.get("inherits") or []
-        above = [Address("column", (*parent, column.path[2])) for parent in parents]
-        column = next((one for one in above if one in objects), column)
-    return column
+        address = above
+    return address
 
 
 def _discard_last(graph: Graph, events: Events, scene: Scene) -> None:
@@ -198,9 +219,13 @@ def _absorber(new: Object, events: Events, scene: Scene, apart: frozenset[Addres
             and not new.get("not_valid")
             and new.get("inherited") is None
         )
-        named = new.get("type") == "n" and not new.get("not_valid")
         bare = new.get("index_comment") is None and scene.after.objects[table].get("form") != "foreign"
-        return table if fits and bare and not named else None
+        if fits and bare:
+            return table
+    if new.kind == "constraint" and new.get("type") == "n":
+        column = Address("column", (*new.path[:2], new.get("columns")[0]))
+        says_it = column in events.created and is_plain(new) and new.get("inherited") != "only"
+        return column if says_it else None
     if new.kind == "domain constraint":
         domain = Address("domain", new.path[:2])
         return (
@@ -215,12 +240,16 @@ def _create_steps(new: Object, members: list[Object], scene: Scene) -> list[Step
             (one for one in members if one.kind == "column"), key=lambda one: int(one.get("position"))
         )
         defaults = {one.path[2]: str(one.get("expression")) for one in members if one.kind == "default"}
-        constraints = sorted((one for one in members if one.kind == "constraint"), key=_constraint_rank)
+        constraints = sorted(
+            (one for one in members if one.kind == "constraint" and one.get("type") != "n"),
+            key=_constraint_rank,
+        )
         return create_table(new, scene, columns=columns, defaults=defaults, constraints=constraints)
     if new.kind == "domain":
         return create_domain(new, members)
     if new.kind == "column":
-        return add_column(new, scene, default=next((str(one.get("expression")) for one in members), None))
+        default = next((str(one.get("expression")) for one in members if one.kind == "default"), None)
+        return add_column(new, scene, default=default)
     return KINDS[new.kind].create(new, scene)
 
 
@@ -264,6 +293,10 @@ def _add_carried_rows(graph: Graph, events: Events, scene: Scene) -> None:
         graph.add("keep", address, rows_aside(address, columns, events, scene))
         graph.add("refill", address, rows_back(address, columns, events, scene))
         graph.precede(graph.of("keep", address), graph.of("drop", address))
+        for column in columns:
+            inherited = scene.after.objects[Address("column", (*address.path, column))]
+            above = brought_by(inherited, scene.after)
+            graph.precede(graph.of("create", above) if above else (), graph.of("refill", address))
         for user in scene.users.get(address, ()):
             graph.precede(graph.of("keep", address), graph.of("drop", user) + graph.of("alter", user))
         tables = [one for one in events.created if one.kind == "table"]
@@ -292,7 +325,10 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
         if address in events.destroyed:
             graph.precede(graph.of("drop", address), nodes)
         for needed in new.needs:
-            graph.precede(_waited_for(graph, needed, new), _first_of_own(graph, address, nodes))
+            if _is_inside(address, needed) and needed in events.altered:
+                continue
+            waits = [node for node in _waited_for(graph, needed, new) if node not in nodes]
+            graph.precede(waits, nodes[:1])
         for mentioned in new.hints:
             _hint(graph, graph.of("create", mentioned) or graph.of("alter", mentioned), nodes)
         graph.precede(nodes, [node for node in graph.of("decorate", address) if node not in nodes])
@@ -322,11 +358,6 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
                 graph.precede([node for node in nodes if node not in targets], targets)
             elif needed in events.altered:
                 graph.precede(nodes, graph.of("alter", needed))
-
-
-def _first_of_own(graph: Graph, address: Address, nodes: list[Node]) -> list[Node]:
-    """The first node of a chain suffices; the rest follows it."""
-    return nodes[:1]
 
 
 def _changed(old: Object, new: Object) -> set[str]:

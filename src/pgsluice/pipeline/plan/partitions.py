@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgsluice.pipeline.generate.bounds import may_overlap
+from pgsluice.pipeline.generate.lineage import leave_parents, parents
 from pgsluice.pipeline.generate.partitions import (
     detach_partition,
     inside,
@@ -20,6 +21,8 @@ from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pgsluice.pipeline.generate import Scene
     from pgsluice.pipeline.plan.events import Events
     from pgsluice.pipeline.plan.graph import Graph, Node
@@ -39,55 +42,99 @@ class _Tree:
 
 def add_partition_moves(graph: Graph, events: Events, scene: Scene) -> None:
     """Add detachments and row moves, and order them around what attaches, creates and drops partitions."""
-    for tree in _trees(events, scene):
-        for old in tree.leaving:
-            graph.add("detach", old.address, [detach_partition(old)])
-            detached = graph.of("detach", old.address)
-            graph.precede(detached, graph.of("alter", old.address))
-            graph.precede(detached, graph.of("drop", old.address) + graph.of("drop", tree.address))
-            graph.precede(_shape_of(graph, tree.address, events, scene), detached)
-            for new in tree.coming:
-                graph.precede(detached, _arrival(graph, new))
-        for new in tree.coming:
-            _fit_columns(new, tree, graph, events, scene)
+    trees = _trees(events, scene)
+    for old in _each(tree.leaving for tree in trees):
+        new = scene.after.objects.get(old.address)
+        partition = old.get("parent") is not None
+        graph.add("detach", old.address, [detach_partition(old)] if partition else leave_parents(old, new))
+        detached = graph.of("detach", old.address)
+        graph.precede(detached, graph.of("alter", old.address) + graph.of("drop", old.address))
+        if old.address in events.altered and not stays_in_tree(old, new):
+            graph.precede(detached, _own_parts(graph, old.address, events, scene))
+    for tree in trees:
+        _order_tree(tree, graph, events, scene)
         if tree.address not in events.destroyed:
             _move_rows(tree, graph, events, scene)
 
 
+def _each(groups: Iterable[tuple[Object, ...]]) -> list[Object]:
+    return list({obj.address: obj for group in groups for obj in group}.values())
+
+
+def _own_parts(graph: Graph, table: Address, events: Events, scene: Scene) -> list[Node]:
+    """Statements on the columns and constraints of a table that its parents would forbid."""
+    changed = events.destroyed | events.created | events.altered.keys()
+    parts = [one for one in changed if one.kind in ("column", "constraint") and one.path[:2] == table.path]
+    nodes = [
+        node for one in parts for action in ("drop", "create", "alter") for node in graph.of(action, one)
+    ]
+    return [node for node in nodes if node.address.path[:2] == table.path]
+
+
+def _order_tree(tree: _Tree, graph: Graph, events: Events, scene: Scene) -> None:
+    shape = _shape_of(graph, tree.address, events, scene)
+    keys = [key for key in events.destroyed | events.created if _points_into(key, tree.address, scene)]
+    for old in tree.leaving:
+        detached = graph.of("detach", old.address)
+        new = scene.after.objects.get(old.address)
+        if old.address in events.altered and not stays_in_tree(old, new):
+            graph.precede(detached, shape)
+            for address in events.destroyed:
+                if address.kind == "column" and address.path[:2] == tree.address.path:
+                    graph.precede(detached, graph.of("drop", address))
+        else:
+            graph.precede(shape, detached)
+        graph.precede(detached, graph.of("drop", tree.address))
+        for coming in tree.coming:
+            graph.precede(detached, _arrival(graph, coming))
+        for key in keys:
+            graph.precede(graph.of("drop", key), detached)
+    for new in tree.coming:
+        _fit_columns(new, tree, graph, events, scene)
+        for key in keys:
+            graph.precede(_arrival(graph, new), graph.of("create", key))
+
+
+def _points_into(key: Address, tree: Address, scene: Scene) -> bool:
+    obj = scene.after.objects.get(key) or scene.before.objects.get(key)
+    if obj is None or key.kind != "constraint" or obj.get("type") != "f":
+        return False
+    return key.path[:2] != tree.path and tuple(obj.get("references")[:2]) == tree.path
+
+
 def _trees(events: Events, scene: Scene) -> list[_Tree]:
     before, after = scene.before.objects, scene.after.objects
-    parents: dict[Address, tuple[list[Object], list[Object]]] = {}
+    trees: dict[Address, tuple[list[Object], list[Object]]] = {}
     for address in sorted(events.destroyed | events.created | events.altered.keys()):
         if address.kind != "table":
             continue
         old, new = before.get(address), after.get(address)
         moved = address in events.altered and _place(old) != _place(new)
-        was, now = _parent(old), _parent(new)
-        if (
-            old is not None
-            and was is not None
-            and (moved or (address in events.destroyed and was not in events.destroyed))
-        ):
-            parents.setdefault(was, ([], []))[0].append(old)
-        if new is not None and now is not None and (moved or address in events.created):
-            parents.setdefault(now, ([], []))[1].append(new)
-    return [_tree(parent, leaving, coming, scene) for parent, (leaving, coming) in sorted(parents.items())]
+        was, now = _parents(old), _parents(new)
+        for parent in was if old is not None else ():
+            gone = address in events.destroyed and old.get("parent") and parent not in events.destroyed
+            if gone or (moved and (parent not in now or old.get("parent"))):
+                trees.setdefault(parent, ([], []))[0].append(old)
+        for parent in now if new is not None else ():
+            if address in events.created or (moved and (parent not in was or new.get("parent"))):
+                trees.setdefault(parent, ([], []))[1].append(new)
+    return [_tree(parent, leaving, coming, scene) for parent, (leaving, coming) in sorted(trees.items())]
 
 
 def _tree(parent: Address, leaving: list[Object], coming: list[Object], scene: Scene) -> _Tree:
-    members = [obj for obj in scene.after.objects.values() if obj.kind == "table" and _parent(obj) == parent]
+    members = [obj for obj in scene.after.objects.values() if obj.kind == "table" and parent in _parents(obj)]
     default = next((obj for obj in members if obj.get("bound") == "DEFAULT"), None)
     was = scene.before.objects.get(default.address) if default is not None else None
     stays = was is not None and _place(was) == _place(default)
     return _Tree(parent, tuple(leaving), tuple(coming), was if stays else None)
 
 
-def _parent(obj: Object | None) -> Address | None:
-    return Address("table", tuple(obj.get("parent"))) if obj is not None and obj.get("parent") else None
+def _parents(obj: Object | None) -> list[Address]:
+    return [Address("table", path) for path in parents(obj)]
 
 
 def _place(obj: Object | None) -> tuple[object, object]:
-    return (obj.get("parent"), obj.get("bound")) if obj is not None else (None, None)
+    return (parents(obj), obj.get("bound")) if obj is not None else (None, None)
 
 
 def _arrival(graph: Graph, new: Object) -> list[Node]:
@@ -114,6 +161,9 @@ def _fit_columns(new: Object, tree: _Tree, graph: Graph, events: Events, scene: 
             graph.precede(attach, [node])
         else:
             graph.precede([node], attach)
+    for address in events.destroyed if attach else ():
+        if address.kind == "column" and address.path[:2] in (tree.address.path, new.path):
+            graph.precede(graph.of("drop", address), attach)
 
 
 def _move_rows(tree: _Tree, graph: Graph, events: Events, scene: Scene) -> None:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from pgsluice.errors import InputError, Location
 from pgsluice.pipeline.generate.naming import automatic, ident, identity, literal, qualified
-from pgsluice.pipeline.generate.not_null import is_renamable, rename_not_null
+from pgsluice.pipeline.generate.not_null import is_plain, is_renamable, rename_not_null
 from pgsluice.pipeline.snapshot import Address, Object, Snapshot
 from pgsluice.pipeline.statement import Phase, Statement
 
@@ -157,12 +157,14 @@ def _rename_sql(old: Object, name: str) -> str:
 def equal_but_for_name(before: Snapshot, after: Snapshot) -> tuple[Statement, ...]:
     """Constraints, indexes and owned sequences that only changed their name: renamed, never rebuilt."""
     statements: list[Statement] = []
+    only_before = sorted(before.objects.keys() - after.objects.keys())
+    only_after = sorted(after.objects.keys() - before.objects.keys())
     for kind in ("constraint", "index", "sequence"):
         gone: dict[object, list[Object]] = defaultdict(list)
-        for address in sorted(before.objects.keys() - after.objects.keys()):
+        for address in only_before:
             if address.kind == kind and (key := _shape(before.objects[address])) is not None:
                 gone[key].append(before.objects[address])
-        for address in sorted(after.objects.keys() - before.objects.keys()):
+        for address in only_after:
             if address.kind != kind:
                 continue
             same = gone.get(_shape(after.objects[address]))
@@ -195,7 +197,7 @@ def _identity_sequences(before: Snapshot, after: Snapshot) -> Iterator[Statement
         if address.kind != "column" or old is None or not new.get("identity") or not old.get("identity"):
             continue
         was, now = old.get("sequence"), new.get("sequence")
-        if was["schema"] == now["schema"] and was["name"] != now["name"]:
+        if was and now and was["schema"] == now["schema"] and was["name"] != now["name"]:
             name = qualified((was["schema"], was["name"]))
             yield _statement(f"ALTER SEQUENCE {name} RENAME TO {ident(now['name'])}", new)
 
@@ -211,12 +213,8 @@ def _not_null_names(before: Snapshot, after: Snapshot) -> Iterator[Statement]:
         old, new = was.get(address.path), now.get(address.path)
         name = new.path[2] if new is not None else automatic(table, column, "not_null")
         same = old is None or (old.path[2] != name and is_renamable(old) and not old.get("comment"))
-        if same and (new is None or _is_plain(new)):
+        if same and (new is None or is_plain(new)):
             yield _statement(rename_not_null((schema, table), column, name), new or after.objects[address])
-
-
-def _is_plain(constraint: Object) -> bool:
-    return constraint.get("definition") == f"NOT NULL {ident(constraint.get('columns')[0])}"
 
 
 def _not_null_by_column(snapshot: Snapshot) -> dict[tuple[str, ...], Object]:
@@ -290,7 +288,10 @@ def suspected_renames(before: Snapshot, after: Snapshot) -> dict[Address, tuple[
                 (
                     one
                     for one in sorted(fresh)
-                    if one.kind == "table" and now[one] and now[one] == was[address]
+                    if one.kind == "table"
+                    and now[one]
+                    and now[one] == was[address]
+                    and before.objects[address].get("bound") == after.objects[one].get("bound")
                 ),
                 None,
             )

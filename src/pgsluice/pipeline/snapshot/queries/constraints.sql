@@ -20,6 +20,7 @@ select
     'not_valid', nullif(not k.convalidated, false),
     'inherited', case when k.conparentid <> 0 or k.coninhcount > 0 then
       case when k.conislocal and k.conparentid = 0 then 'merged' else 'only' end end,
+    '#parent_name', (select pk.conname from pg_constraint as pk where pk.oid = k.conparentid),
     'index_options', case when k.contype in ('p', 'u', 'x') then (
       select jsonb_object_agg(o.option_name, o.option_value)
       from pg_class as ic, pg_options_to_table(ic.reloptions) as o where ic.oid = k.conindid) end,
@@ -41,3 +42,5 @@ where n.nspname = any(%(schemas)s)
       where e.objoid = k.oid and e.classoid = 'pg_constraint'::regclass and e.objsubid = 0) is not null
     or k.conname <> c.relname || '_' || (
       select a.attname from pg_attribute as a where a.attrelid = c.oid and a.attnum = k.conkey[1]) || '_not_null')
+  -- a key to a partitioned table has a row for each partition that it points into: part of the key
+  and not exists (select from pg_constraint as pk where pk.oid = k.conparentid and pk.conrelid = k.conrelid)

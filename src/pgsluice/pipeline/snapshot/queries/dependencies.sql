@@ -11,3 +11,7 @@ select
     and d.refclassid <> 'pg_publication'::regclass then 'n' else d.deptype::text end
 from pg_depend as d
 where d.objid >= 16384 and (d.refobjid >= 16384 or d.refclassid = 'pg_namespace'::regclass)
+  -- what the constraints snapshot leaves out as part of a key
+  and not exists (
+    select from pg_constraint as k join pg_constraint as pk on pk.oid = k.conparentid and pk.conrelid = k.conrelid
+    where d.classid = 'pg_constraint'::regclass and k.oid = d.objid)

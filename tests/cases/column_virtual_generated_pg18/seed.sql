@@ -1,0 +1,1 @@
+INSERT INTO t (id, a) VALUES (1,2);

@@ -1,0 +1,1 @@
+SELECT a::bigint, c::text FROM p ORDER BY 1;

@@ -1,0 +1,5 @@
+CREATE TABLE p (id int NOT NULL, CONSTRAINT pos CHECK (id > 0));
+CREATE TABLE a (id int, x text) INHERITS (p);
+CREATE TABLE b (x text) INHERITS (p);
+CREATE TABLE c (id int NOT NULL);
+CREATE TABLE d () INHERITS (p);

@@ -1,0 +1,1 @@
+SELECT k.*, r.k FROM k, r;

@@ -1,0 +1,1 @@
+SELECT * FROM e ORDER BY 1;

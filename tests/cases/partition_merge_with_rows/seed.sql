@@ -1,0 +1,1 @@
+INSERT INTO e VALUES (1,'a'),(12,'b'); INSERT INTO r VALUES (1);

@@ -1,0 +1,1 @@
+SELECT nextval('a'), nextval('b'), nextval('c'), nextval('d'); INSERT INTO t DEFAULT VALUES;

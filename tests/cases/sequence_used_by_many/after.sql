@@ -1,0 +1,7 @@
+CREATE SCHEMA s;
+CREATE SEQUENCE ids START 1000;
+CREATE TABLE a (id bigint DEFAULT nextval('ids') PRIMARY KEY);
+CREATE TABLE b (id bigint DEFAULT nextval('ids') PRIMARY KEY);
+CREATE FUNCTION nid() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval('ids'); END;
+CREATE VIEW lastid AS SELECT last_value FROM ids;
+ALTER SEQUENCE ids OWNED BY a.id;
