@@ -8,6 +8,7 @@ from typing import Any, Final
 from pgsluice.pipeline.generate.lineage import joins_with, keepers, must_be_made_anew
 from pgsluice.pipeline.generate.naming import automatic, ident, literal, options, qualified
 from pgsluice.pipeline.generate.not_null import is_plain, name_not_null, written_not_null
+from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
@@ -216,8 +217,10 @@ def type_dependants(column: Address, scene: Scene) -> frozenset[Address]:
         for user in scene.users_of(column, TYPE_DISTURBS)
         if user.kind != "column" or scene.before.objects[user].get("generated")
     }
-    for user in scene.users_of(column, {"constraint"}):
-        if scene.before.objects[user].get("type") == "f":
+    for user in scene.users_of(column, {"constraint", "index"}):
+        obj = scene.before.objects[user]
+        # PostgreSQL itself makes the others anew, from what it prints: not all of it reads back as it was
+        if obj.get("type") == "f" or keep_array_casts(str(obj.get("definition"))) != obj.get("definition"):
             found.add(user)
     return frozenset(found)
 

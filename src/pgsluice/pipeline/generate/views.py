@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.naming import ident, options, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
@@ -10,6 +11,11 @@ from pgsluice.pipeline.statement import Hazard, Phase
 
 if TYPE_CHECKING:
     from pgsluice.pipeline.snapshot import Object
+
+COLUMN: Final = r'(?:"\*VALUES\*"\.)?column\d+(?: AS (?:[\w$]+|"(?:[^"]|"")+"))?'
+VALUES: Final = re.compile(
+    rf'\s*SELECT ({COLUMN}(?:,\s+{COLUMN})*)\s+FROM \((VALUES .*)\) "\*VALUES\*"', re.DOTALL
+)
 
 
 def _create(new: Object, scene: Scene) -> list[Step]:
@@ -22,11 +28,17 @@ def _text(new: Object, verb: str) -> str:
         if new.get("options")
         else ""
     )
-    return f"{verb} {qualified(new.path)}{clause} AS\n{_query(new)}"
+    names, query = _query(new)
+    return f"{verb} {qualified(new.path)}{names}{clause} AS\n{query}"
 
 
-def _query(new: Object) -> str:
-    return str(new.get("definition")).rstrip().removesuffix(";")
+def _query(new: Object) -> tuple[str, str]:
+    """The query; a bare `values` is printed as a select from it, and needs a list of column names."""
+    query = str(new.get("definition")).rstrip().removesuffix(";")
+    bare = VALUES.fullmatch(query)
+    if bare is None or len(re.findall(COLUMN, bare[1])) != len(new.get("columns")):
+        return "", query
+    return f" ({', '.join(ident(column[0]) for column in new.get('columns'))})", bare[2]
 
 
 def _defaults(old: Object | None, new: Object) -> list[Step]:
@@ -66,7 +78,8 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
 
 
 def _create_materialized(new: Object, scene: Scene) -> list[Step]:
-    words = [f"CREATE MATERIALIZED VIEW {qualified(new.path)}"]
+    names, query = _query(new)
+    words = [f"CREATE MATERIALIZED VIEW {qualified(new.path)}{names}"]
     if new.get("access_method"):
         words.append(f"USING {ident(new.get('access_method'))}")
     if new.get("options"):
@@ -74,7 +87,7 @@ def _create_materialized(new: Object, scene: Scene) -> list[Step]:
     if new.get("tablespace"):
         words.append(f"TABLESPACE {ident(new.get('tablespace'))}")
     data = "WITH NO DATA" if new.get("unpopulated") else "WITH DATA"
-    sql = f"{' '.join(words)} AS\n{_query(new)}\n{data}"
+    sql = f"{' '.join(words)} AS\n{query}\n{data}"
     hazard = Hazard(
         "runs-query", f"the query of {'.'.join(new.path)} runs while the migration holds its locks"
     )

@@ -7,10 +7,11 @@ from typing import Final
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import KINDS, Scene, Step
+from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.plan.events import Events, classify
 from pgsluice.pipeline.plan.graph import Graph, Node, build_graph
-from pgsluice.pipeline.plan.renames import suspected_renames
 from pgsluice.pipeline.plan.order import components, pull_early, topological
+from pgsluice.pipeline.plan.renames import suspected_renames
 from pgsluice.pipeline.snapshot import Address, Snapshot
 from pgsluice.pipeline.statement import PHASE_ORDER, Loss, Phase, Plan, RowCheck, Statement
 
@@ -152,7 +153,7 @@ def _assemble(
     for node, step in steps:
         claim = f"{VERBS.get(node.action, node.action)} {node.address}"
         hazards = () if _has_no_rows(node, scene, events) else step.hazards
-        statements.append(Statement(step.sql, claim, PHASE_ORDER[phase[node]], hazards))
+        statements.append(Statement(keep_array_casts(step.sql), claim, PHASE_ORDER[phase[node]], hazards))
     checks: dict[RowCheck, None] = {}
     for _, step in steps:
         checks.update(dict.fromkeys(step.checks))
