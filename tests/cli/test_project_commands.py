@@ -41,7 +41,11 @@ def record(root: Path, *, opened: str | None) -> None:
     migrations = root / "migrations/app"
     (migrations / SUM_NAME).write_bytes(compute_sum(migrations).render())
     lock = Lock(
-        schema_digest(root / "schema/app"), digest_templates(root / "templates/app"), "0.1.0", 18, opened
+        schema_digest(root / "schema/app"),
+        digest_templates(root / "templates/app"),
+        "0.1.0",
+        18,
+        (opened,) if opened else (),
     )
     (migrations / LOCK_NAME).write_bytes(lock.render())
 
@@ -184,7 +188,7 @@ def test_release_closes_the_open_migration(project: Path, capsys: pytest.Capture
     after = read_lock(project / "migrations/app")
     assert before is not None
     assert after is not None
-    assert (before.open, after.open) == ("0001_first.sql", None)
+    assert (before.open, after.open) == (("0001_first.sql",), ())
     assert (before.schema, before.templates) == (after.schema, after.templates)
     assert main(["verify"]) == 0
     capsys.readouterr()
@@ -199,6 +203,7 @@ def test_release_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert json.loads(capsys.readouterr().out) == {
         "target": "app",
         "released": "migrations/app/0001_first.sql",
+        "files": ["migrations/app/0001_first.sql"],
     }
 
 
@@ -214,7 +219,7 @@ def test_release_leaves_a_file_open_that_is_not_as_built(
     )
     lock = read_lock(project / "migrations/app")
     assert lock is not None
-    assert lock.open == "0001_first.sql"
+    assert lock.open == ("0001_first.sql",)
 
 
 def test_release_minds_neither_the_next_schema_nor_the_next_template(project: Path) -> None:

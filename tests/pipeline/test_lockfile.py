@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK = Lock(
-    schema="ab12", templates={"b.sql.j2": "2", "a.sql.j2": "1"}, tool="0.1.0", postgres=18, open="1_a.sql"
+    schema="ab12", templates={"b.sql.j2": "2", "a.sql.j2": "1"}, tool="0.1.0", postgres=18, open=("1_a.sql",)
 )
 
 
@@ -37,11 +37,33 @@ def test_a_lock_is_sorted_toml() -> None:
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
-@given(st.builds(Lock, TEXT, st.dictionaries(TEXT, TEXT), TEXT, st.integers(0, 99), st.none() | TEXT))
+@given(
+    st.builds(
+        Lock,
+        TEXT,
+        st.dictionaries(TEXT, TEXT),
+        TEXT,
+        st.integers(0, 99),
+        st.lists(TEXT).map(tuple),
+        st.booleans(),
+    )
+)
 def test_a_lock_reads_back(tmp_path_factory: pytest.TempPathFactory, lock: Lock) -> None:
     folder = tmp_path_factory.mktemp("lock")
     (folder / LOCK_NAME).write_bytes(lock.render())
     assert read_lock(folder) == lock
+
+
+def test_several_open_files_stand_on_lines_of_their_own() -> None:
+    lock = Lock("ab12", tool="0.1.0", postgres=18, open=("1_a.sql", "2_a_retire.sql"), online=True)
+    assert lock.render().decode() == (
+        "# Written by `pgsluice build`; do not edit.\n"
+        "online = true\n"
+        'open = [\n  "1_a.sql",\n  "2_a_retire.sql",\n]\n'
+        "postgres = 18\n"
+        'schema = "ab12"\n'
+        'tool = "0.1.0"\n'
+    )
 
 
 def test_no_file_is_no_lock(tmp_path: Path) -> None:
@@ -54,6 +76,9 @@ def test_no_file_is_no_lock(tmp_path: Path) -> None:
         ("schema = 1\n", "schema has the wrong type"),
         ("postgres = true\n", "postgres has the wrong type"),
         ("colour = 1\n", "unknown key colour"),
+        ("online = 1\n", "online has the wrong type"),
+        ("open = 1\n", "open has the wrong type"),
+        ("open = [1]\npostgres = 18\nschema = ''\ntool = ''\n", "open has the wrong type"),
         ("postgres = 18\ntool = ''\n", "schema is missing"),
         ("[templates]\na = 1\n", "templates has the wrong type"),
         ("schema\n", "Expected '=' after a key in a key/value pair (at line 1, column 7)"),

@@ -45,7 +45,7 @@ class Tree:
             templates=digest_templates(self.template.parent),
             tool="0.1.0",
             postgres=18,
-            open=opened,
+            open=(opened,) if opened else (),
         )
         (self.migrations / LOCK_NAME).write_bytes(lock.render())
 

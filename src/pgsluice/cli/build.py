@@ -16,6 +16,7 @@ Examples:
   pgsluice build add_email             start the migration add_email, or build it again while it is open
   pgsluice build                       build the open migration again after another edit
   pgsluice build drop_age --allow-destructive
+  pgsluice build add_email --online    several files, between which the database stays in use
 
 \b
 Exit codes:
@@ -31,10 +32,20 @@ def build(
         str | None,
         typer.Argument(metavar="[NAME]", help="What the migration does: a-z, 0-9 and _.", show_default=False),
     ] = None,
+    *,
     target: TargetOption = None,
     allow_destructive: Annotated[
         bool, typer.Option("--allow-destructive", help="Agree to every loss of data that is named.")
     ] = False,
+    online: Annotated[
+        bool | None,
+        typer.Option(
+            "--online/--no-online",
+            help="Write files that keep others waiting for moments only, or again one transaction; "
+            "an open migration stays as it is.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Turn the schema's edits into a migration that was proved on a real PostgreSQL.
@@ -57,7 +68,14 @@ def build(
     for one in targets:
         with progress() as shown:
             results.append(
-                build_target(project, one, name=name, allow_destructive=allow_destructive, progress=shown)
+                build_target(
+                    project,
+                    one,
+                    name=name,
+                    allow_destructive=allow_destructive,
+                    online=online,
+                    progress=shown,
+                )
             )
     value = build_json(results[0]) if len(results) == 1 else {"targets": [build_json(one) for one in results]}
     emit(value, "\n".join(build_text(one) for one in results), as_json=as_json)

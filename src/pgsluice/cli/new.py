@@ -91,7 +91,7 @@ def write_template(project: Project, target: Target, *, name: str) -> Path:
         )
     lock = read_lock(target.migrations_dir)
     for migration in read_history(target.migrations_dir):
-        if migration.name == name and (lock is None or lock.open != migration.filename):
+        if migration.name == name and (lock is None or migration.filename not in lock.open):
             raise InputError(
                 f"a migration of that name is closed: {project.relative(migration.path)}",
                 hint=f"pgsluice new {name}_again",

@@ -33,30 +33,32 @@ def release(ctx: typer.Context, target: TargetOption = None, as_json: JsonOption
     """
     project = load(ctx)
     chosen = project.target(target)
-    migration = close_migration(project, chosen)
+    files = close_migration(project, chosen)
+    closed = f"{', '.join(files)} {'is' if len(files) == 1 else 'are'} closed"
     emit(
-        {"target": chosen.name, "released": migration},
-        f"{migration} is closed; the next change starts another: pgsluice build NAME",
+        {"target": chosen.name, "released": files[0], "files": list(files)},
+        f"{closed}; the next change starts another: pgsluice build NAME",
         as_json=as_json,
     )
 
 
-def close_migration(project: Project, target: Target) -> str:
-    """Record in the lock that no migration is open, and return the path of the one that was."""
+def close_migration(project: Project, target: Target) -> tuple[str, ...]:
+    """Record in the lock that no migration is open, and return the files of the one that was."""
     from pgsluice.pipeline.lockfile import LOCK_NAME, read_lock
     from pgsluice.pipeline.publish import publish_files
     from pgsluice.pipeline.verify import verify_target
 
     lock = read_lock(target.migrations_dir)
-    if lock is None or lock.open is None:
+    if lock is None or not lock.open:
         raise InputError(f"no migration of target {target.name} is open", hint="pgsluice build NAME")
     findings = [finding for finding in verify_target(project, target) if finding.code not in TOLERATED]
     if findings:
         raise FindingError(
-            f"{lock.open} is not as it was built, so it stays open",
+            f"{lock.open[0]} is not as it was built, so it stays open",
             details=tuple(finding.message for finding in findings),
             hint="pgsluice verify",
         )
     path = target.migrations_dir / LOCK_NAME
-    publish_files(project.root, {path: replace(lock, open=None).render()}, expect={path: path.read_bytes()})
-    return project.relative(target.migrations_dir / lock.open)
+    closed = replace(lock, open=(), online=False)
+    publish_files(project.root, {path: closed.render()}, expect={path: path.read_bytes()})
+    return tuple(project.relative(target.migrations_dir / name) for name in lock.open)

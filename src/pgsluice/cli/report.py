@@ -66,6 +66,7 @@ def build_json(result: BuildResult) -> dict[str, object]:
         "target": result.target,
         "outcome": str(result.outcome),
         "migration": result.migration,
+        "files": list(result.files),
         "proved_on": result.server,
         "rows_in": list(result.rows_in),
         "no_rows_in": list(result.no_rows_in),
@@ -77,16 +78,19 @@ def build_text(result: BuildResult) -> str:
     """A build's result in a few lines."""
     notes = [f"  note: {note}" for note in result.plan.notes] if result.plan is not None else []
     if result.outcome == "written" and result.plan is not None:
-        return "\n".join((f"wrote {result.migration}", *_written_lines(result, result.plan), *notes))
+        wrote = [f"wrote {file}" for file in result.files]
+        return "\n".join((*wrote, *_written_lines(result, result.plan), *notes))
     return "\n".join((_kept_line(result), *notes))
 
 
 def _kept_line(result: BuildResult) -> str:
+    files = ", ".join(result.files)
     if result.outcome == "removed":
-        return f"removed {result.migration}: the schema of {result.target} is again what came before it"
+        return f"removed {files}: the schema of {result.target} is again what came before it"
     if result.outcome == "recorded":
         return f"nothing to do: the migrations of {result.target} lead to this schema, pgsluice.lock says so"
-    kept = f", {result.migration} is as it was" if result.migration else ""
+    verb = "is as it was" if len(result.files) == 1 else "are as they were"
+    kept = f", {files} {verb}" if files else ""
     return f"nothing to do: the schema of {result.target} is the one of the last proved build{kept}"
 
 

@@ -56,6 +56,7 @@ class Outcome(StrEnum):
 class BuildResult:
     """`migration` is the file written or kept, relative to the project; `plan` is there when it was written.
 
+    `files` are all of them when the migration has several, in the order in which they are applied.
     `server` is what the proof ran on, `rows_in` the tables that had rows in it, `no_rows_in` those that had
     none, with the reason.
     """
@@ -64,7 +65,8 @@ class BuildResult:
     outcome: Outcome
     migration: str | None = None
     plan: Plan | None = None
-    rendered: Rendered | None = None
+    rendered: tuple[Rendered, ...] = ()
+    files: tuple[str, ...] = ()
     server: str | None = None
     rows_in: tuple[str, ...] = ()
     no_rows_in: tuple[str, ...] = ()
@@ -72,18 +74,20 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Which migration a build makes: `base` is the history before it, `old` its file so far.
+    """Which migration a build makes: `base` is the history before it, `old` its files so far.
 
     `intact` says that the folder holds what was recorded, the open migration included; `stale` that the
-    schema is not the one of the last proved build.
+    schema is not the one of the last proved build; `online` asks for files between which the database stays
+    in use.
     """
 
     name: str | None
     base: tuple[Migration, ...]
-    old: Migration | None
+    old: tuple[Migration, ...]
     lock: Lock | None
     intact: bool = True
     stale: bool = True
+    online: bool = False
 
 
 def build_target(
@@ -92,6 +96,7 @@ def build_target(
     *,
     name: str | None = None,
     allow_destructive: bool = False,
+    online: bool | None = None,
     progress: Progress = lambda text: None,
 ) -> BuildResult:
     """Generate, prove and write one migration of a target.
@@ -99,6 +104,8 @@ def build_target(
     Args:
         name: What the migration does; None builds the open one again.
         allow_destructive: Whether losses of data are agreed to.
+        online: Whether to write files between which the database stays in use; None keeps the open
+            migration as it was built, and means one file for a new one.
         progress: Gets a line for each stage that may take long.
 
     Raises:
@@ -108,7 +115,14 @@ def build_target(
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _build(project, target, name, allow_destructive=allow_destructive, progress=progress)
+            return _build(
+                project,
+                target,
+                name,
+                allow_destructive=allow_destructive,
+                online=online,
+                progress=progress,
+            )
         except StaleError:
             if attempt == ATTEMPTS:
                 raise
@@ -117,11 +131,18 @@ def build_target(
 
 
 def _build(
-    project: Project, target: Target, name: str | None, *, allow_destructive: bool, progress: Progress
+    project: Project,
+    target: Target,
+    name: str | None,
+    *,
+    allow_destructive: bool,
+    online: bool | None,
+    progress: Progress,
 ) -> BuildResult:
-    task = choose(project, target, name=name)
+    task = choose(project, target, name=name, online=online)
     if is_current(target, task, name=name):
-        return BuildResult(target.name, Outcome.UNCHANGED, _shown(project, task.old))
+        kept = _shown(project, task.old)
+        return BuildResult(target.name, Outcome.UNCHANGED, _first(kept), files=kept)
     from pgsluice.pipeline.devdb import open_dev
     from pgsluice.pipeline.proving import make
 
@@ -130,21 +151,23 @@ def _build(
         made = make(
             project, target, task, server=server, allow_destructive=allow_destructive, progress=progress
         )
-        lock = _lock(target, opened=None, digest=made.schema_digest, major=server.major)
+        lock = _lock(target, digest=made.schema_digest, major=server.major)
         description = server.description
-    if made.rendered is None:
+    if not made.rendered:
         return _without_migration(project, target, task, lock=lock, seen=seen, plan=made.plan)
     progress("writing the migration")
-    path = _path(target, task)
-    _write(
-        project, target, {path: made.rendered.text.encode()}, lock=replace(lock, open=path.name), seen=seen
-    )
+    paths = _paths(target, task, made.rendered)
+    files: dict[Path, bytes | None] = {one.path: None for one in task.old}
+    files |= {path: file.text.encode() for path, file in zip(paths, made.rendered, strict=True)}
+    opened = replace(lock, open=tuple(path.name for path in paths), online=task.online)
+    _write(project, target, files, lock=opened, seen=seen)
     return BuildResult(
         target.name,
         Outcome.WRITTEN,
-        project.relative(path),
+        project.relative(paths[0]),
         plan=made.plan,
         rendered=made.rendered,
+        files=tuple(map(project.relative, paths)),
         server=description,
         rows_in=made.rows_in,
         no_rows_in=made.no_rows_in,
@@ -154,12 +177,14 @@ def _build(
 def _seen(target: Target, task: Task) -> dict[Path, bytes | None]:
     """The files that a build starts from: when one changes meanwhile, nothing is written."""
     folder = target.migrations_dir
-    paths = [folder / SUM_NAME, folder / LOCK_NAME, *([task.old.path] if task.old else [])]
+    paths = [folder / SUM_NAME, folder / LOCK_NAME, *(one.path for one in task.old)]
     return {path: path.read_bytes() if path.exists() else None for path in paths}
 
 
-def choose(project: Project, target: Target, *, name: str | None) -> Task:
+def choose(project: Project, target: Target, *, name: str | None, online: bool | None = None) -> Task:
     """Which migration is to be made, after a look at the state of the folder.
+
+    The first file of a migration has its name.
 
     Raises:
         InputError: The name cannot be used, or is one of a closed migration.
@@ -169,41 +194,43 @@ def choose(project: Project, target: Target, *, name: str | None) -> Task:
         check_name(name)
     schema_files(target.schema_dir, root=project.root)
     lock = read_lock(target.migrations_dir)
-    opened = lock.open if lock else None
-    old = split_filename(target.migrations_dir / opened) if opened else None
-    anew = opened if old is not None and name in (None, old.name) else None
+    opened = lock.open if lock else ()
+    old = tuple(split_filename(target.migrations_dir / one) for one in opened)
+    anew = opened if old and name in (None, old[0].name) else ()
     findings = verify_target(project, target)
     history = read_history(target.migrations_dir)
-    alone = all(one.filename == anew for one in history)
+    alone = all(one.filename in anew for one in history)
     _refuse_changed_history(project, target, findings, opened=anew, alone=alone)
-    later = [one for one in history if old is not None and one.filename > old.filename]
+    later = [one for one in history if old and one.filename > old[-1].filename]
     if later:
         raise RefusedError(
-            f"{project.relative(later[-1].path)} comes after the open migration {opened}",
+            f"{project.relative(later[-1].path)} comes after the open migration {opened[0]}",
             hint="pgsluice release, then build the next change under a new name",
         )
-    if name is not None and (old is None or old.name != name):
+    if name is not None and (not old or old[0].name != name):
         closed = next((one for one in history if one.name == name), None)
         if closed is not None:
             raise InputError(
                 f"a migration of that name is closed: {project.relative(closed.path)}",
                 hint=f"pgsluice build {name}_again",
             )
-        old = None
-    base = tuple(one for one in history if old is None or one.filename != old.filename)
+        old = ()
+    base = tuple(one for one in history if one not in old)
     codes = {finding.code for finding in findings}
+    was_online = lock is not None and lock.online and bool(old)
     return Task(
-        name or (old.name if old else None),
+        name or (old[0].name if old else None),
         base,
         old,
         lock,
         intact=codes <= TOLERATED,
         stale=FindingCode.STALE_SCHEMA in codes,
+        online=was_online if online is None else online,
     )
 
 
 def _refuse_changed_history(
-    project: Project, target: Target, found: Sequence[Finding], *, opened: str | None, alone: bool
+    project: Project, target: Target, found: Sequence[Finding], *, opened: tuple[str, ...], alone: bool
 ) -> None:
     """Refuse what happened to closed migrations; the open one is written anew whatever happened to it.
 
@@ -224,13 +251,11 @@ def _refuse_changed_history(
         )
 
 
-def _is_written_anew(finding: Finding, project: Project, target: Target, opened: str | None) -> bool:
-    if opened is None or finding.code not in OVERWRITTEN:
+def _is_written_anew(finding: Finding, project: Project, target: Target, opened: tuple[str, ...]) -> bool:
+    if finding.code not in OVERWRITTEN:
         return False
-    return project.relative(target.migrations_dir / opened) in (
-        finding.location.file,
-        *finding.message.split(),
-    )
+    named = {finding.location.file, *finding.message.split()}
+    return any(project.relative(target.migrations_dir / one) in named for one in opened)
 
 
 def is_current(target: Target, task: Task, *, name: str | None) -> bool:
@@ -238,9 +263,11 @@ def is_current(target: Target, task: Task, *, name: str | None) -> bool:
     lock = task.lock
     if lock is None or not task.intact or task.stale or lock.tool != __version__:
         return False
+    if task.old and lock.online != task.online:
+        return False
     if dict(lock.templates) != digest_templates(target.templates_dir):
         return False
-    starts = name is not None and task.old is None
+    starts = name is not None and not task.old
     return not (starts and (target.templates_dir / f"{name}{TEMPLATE_SUFFIX}").is_file())
 
 
@@ -248,34 +275,47 @@ def _without_migration(
     project: Project, target: Target, task: Task, *, lock: Lock, seen: dict[Path, bytes | None], plan: Plan
 ) -> BuildResult:
     """Nothing differs: record the text, and take away an open migration that has become empty."""
-    files: dict[Path, bytes | None] = {task.old.path: None} if task.old is not None else {}
-    _write(project, target, files, lock=lock if files else replace(lock, open=_kept_open(task)), seen=seen)
+    files: dict[Path, bytes | None] = {one.path: None for one in task.old}
+    _write(project, target, files, lock=lock if files else _kept_open(lock, task), seen=seen)
     outcome = Outcome.REMOVED if files else Outcome.RECORDED
-    return BuildResult(target.name, outcome, _shown(project, task.old), plan=plan)
+    shown = _shown(project, task.old)
+    return BuildResult(target.name, outcome, _first(shown), plan=plan, files=shown)
 
 
-def _kept_open(task: Task) -> str | None:
-    return task.lock.open if task.lock and any(one.filename == task.lock.open for one in task.base) else None
+def _kept_open(lock: Lock, task: Task) -> Lock:
+    """The new lock with the migration that was open before, if it is still there."""
+    there = {one.filename for one in task.base}
+    if task.lock is None or not task.lock.open or not there.issuperset(task.lock.open):
+        return lock
+    return replace(lock, open=task.lock.open, online=task.lock.online)
 
 
-def _shown(project: Project, migration: Migration | None) -> str | None:
-    return project.relative(migration.path) if migration is not None else None
+def _shown(project: Project, migrations: Sequence[Migration]) -> tuple[str, ...]:
+    return tuple(project.relative(one.path) for one in migrations)
 
 
-def _path(target: Target, task: Task) -> Path:
-    if task.old is not None:
-        return task.old.path
-    version = next_version(target, task.base, now=datetime.now(UTC))
-    return target.migrations_dir / f"{version}_{task.name}.sql"
+def _first(files: Sequence[str]) -> str | None:
+    return files[0] if files else None
 
 
-def _lock(target: Target, *, opened: str | None, digest: str, major: int) -> Lock:
+def _paths(target: Target, task: Task, rendered: Sequence[Rendered]) -> list[Path]:
+    """The files of a migration: versions that it has already are kept, further ones follow."""
+    history = list(task.base)
+    now = datetime.now(UTC)
+    for number, file in enumerate(rendered):
+        kept = task.old[number].version if number < len(task.old) else None
+        version = kept or next_version(target, history, now=now)
+        name = f"{task.name}{file.suffix}"
+        history.append(Migration(version, name, target.migrations_dir / f"{version}_{name}.sql"))
+    return [one.path for one in history[len(task.base) :]]
+
+
+def _lock(target: Target, *, digest: str, major: int) -> Lock:
     return Lock(
         schema=digest,
         templates=digest_templates(target.templates_dir),
         tool=__version__,
         postgres=major,
-        open=opened,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -75,7 +75,11 @@ def _renamed(
 
 
 def _led_by(renames: tuple[Statement, ...], plan: Plan) -> Plan:
-    return replace(plan, statements=renames + plan.statements)
+    return replace(plan, statements=renames + plan.statements, order=_shifted(plan.order, by=len(renames)))
+
+
+def _shifted(order: Iterable[tuple[int, int]], *, by: int) -> frozenset[tuple[int, int]]:
+    return frozenset((first + by, second + by) for first, second in order)
 
 
 def _measured(statements: Sequence[Statement], measure: Measure) -> Snapshot:
@@ -100,15 +104,18 @@ def _joined(plan: Plan, more: Plan) -> Plan:
     """Both plans as one: what settles follows in the same phases, after all that made it necessary."""
     last = max((PHASE_ORDER.index(one.phase) for one in plan.statements), default=0)
     late = tuple(
-        Statement(one.sql, one.claim, PHASE_ORDER[max(last, PHASE_ORDER.index(one.phase))], one.hazards)
-        for one in more.statements
+        replace(one, phase=PHASE_ORDER[max(last, PHASE_ORDER.index(one.phase))]) for one in more.statements
     )
+    here = len(plan.statements)
+    at_work = [number for number, one in enumerate(plan.statements) if one.work is not None]
+    order = frozenset((number, here + place) for number in at_work for place in range(len(late)))
     return replace(
         plan,
         statements=plan.statements + late,
         backfills=plan.backfills + more.backfills,
         losses=plan.losses + more.losses,
         touched=tuple(sorted({*plan.touched, *more.touched})),
+        order=plan.order | order | _shifted(more.order, by=here),
     )
 
 

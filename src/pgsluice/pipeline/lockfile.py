@@ -22,12 +22,13 @@ LOCK_NAME: Final = "pgsluice.lock"
 TEMPLATE_SUFFIX: Final = ".sql.j2"
 
 _HEADER: Final = "# Written by `pgsluice build`; do not edit.\n"
-_TYPES: Final[Mapping[str, type]] = {
-    "open": str,
-    "postgres": int,
-    "schema": str,
-    "tool": str,
-    "templates": dict,
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "online": (bool,),
+    "open": (str, list),
+    "postgres": (int,),
+    "schema": (str,),
+    "tool": (str,),
+    "templates": (dict,),
 }
 _ESCAPED: Final = re.compile(r'[\x00-\x1f\x7f"\\]')
 
@@ -38,20 +39,23 @@ class Lock:
 
     `schema` is the digest of the schema folder, `templates` the digests of the target's templates by file
     name, `tool` the version of pgsluice, `postgres` the major version that the last build ran on, `open`
-    the file name of the migration that the next build regenerates.
+    the file names of the migration that the next build regenerates: one, or several when it is `online`.
     """
 
     schema: str
     templates: Mapping[str, str] = field(default_factory=dict)
     tool: str = ""
     postgres: int = 0
-    open: str | None = None
+    open: tuple[str, ...] = ()
+    online: bool = False
 
     def render(self) -> bytes:
         """The file's bytes."""
         lines = [_HEADER]
-        if self.open is not None:
-            lines.append(f"open = {_quote(self.open)}\n")
+        if self.online:
+            lines.append("online = true\n")
+        if self.open:
+            lines.append(f"open = {_names(self.open)}\n")
         lines.append(f"postgres = {self.postgres}\n")
         lines.append(f"schema = {_quote(self.schema)}\n")
         lines.append(f"tool = {_quote(self.tool)}\n")
@@ -109,7 +113,7 @@ def _from_table(table: Mapping[str, object], *, path: Path) -> Lock:
     for key, value in table.items():
         if key not in _TYPES:
             raise _unreadable(path, f"unknown key {key}")
-        if type(value) is not _TYPES[key]:
+        if type(value) not in _TYPES[key]:
             raise _unreadable(path, f"{key} has the wrong type")
     templates = table.get("templates", {})
     assert isinstance(templates, dict)
@@ -117,19 +121,30 @@ def _from_table(table: Mapping[str, object], *, path: Path) -> Lock:
         raise _unreadable(path, "templates has the wrong type")
     if missing := [key for key in ("postgres", "schema", "tool") if key not in table]:
         raise _unreadable(path, f"{missing[0]} is missing")
-    opened, major = table.get("open"), table["postgres"]
+    opened, major = table.get("open", []), table["postgres"]
     assert isinstance(major, int)
+    names = (opened,) if isinstance(opened, str) else tuple(opened) if isinstance(opened, list) else ()
+    if not all(isinstance(name, str) for name in names):
+        raise _unreadable(path, "open has the wrong type")
     return Lock(
         schema=str(table["schema"]),
         templates=templates,
         tool=str(table["tool"]),
         postgres=major,
-        open=None if opened is None else str(opened),
+        open=names,
+        online=table.get("online") is True,
     )
 
 
 def _unreadable(path: Path, reason: str) -> InputError:
     return InputError(f"not a lock that this version of pgsluice wrote: {reason}", location=locate(path))
+
+
+def _names(names: tuple[str, ...]) -> str:
+    """One name, or a list with a name a line."""
+    if len(names) == 1:
+        return _quote(names[0])
+    return "[\n" + "".join(f"  {_quote(name)},\n" for name in names) + "]"
 
 
 def _quote(text: str) -> str:

@@ -82,6 +82,19 @@ def mark_template(tree: nodes.Template, *, file: str | None) -> None:
             output.nodes = [node for part in output.nodes for node in _with_lines(part, file)]
 
 
+def leave_out_blocks(tree: nodes.Template, names: frozenset[str]) -> None:
+    """Take blocks out of a template that extends another, so that the other one's are used."""
+    for holder in (tree, *tree.find_all(nodes.Node)):
+        for name in holder.fields:
+            held = getattr(holder, name)
+            if isinstance(held, list):
+                setattr(
+                    holder,
+                    name,
+                    [one for one in held if not (isinstance(one, nodes.Block) and one.name in names)],
+                )
+
+
 def read_marks(text: str) -> tuple[tuple[Piece, ...], tuple[Word, ...]]:
     """The pieces and the words of a marked text, without the marks."""
     pieces: list[Piece] = []

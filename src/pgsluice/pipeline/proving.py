@@ -14,12 +14,14 @@ from pgsluice.pipeline.diff import find_plan
 from pgsluice.pipeline.fixtures import read_fixtures, split_history
 from pgsluice.pipeline.history import Migration, read_history
 from pgsluice.pipeline.lockfile import TEMPLATE_SUFFIX
+from pgsluice.pipeline.online import split_online
 from pgsluice.pipeline.opinion import SecondOpinion, second_opinion
+from pgsluice.pipeline.parts import Part
 from pgsluice.pipeline.proof import connected, run_rendered, validate_functions
-from pgsluice.pipeline.render import Rendered, render_migration, written_statements
+from pgsluice.pipeline.render import Rendered, render_migration, render_online, written_statements
 from pgsluice.pipeline.replay import replay
 from pgsluice.pipeline.seed import seed_rows
-from pgsluice.pipeline.snapshot import compare
+from pgsluice.pipeline.snapshot import Address, compare
 from pgsluice.pipeline.statement import Phase, Plan, Statement
 from pgsluice.pipeline.states import States, read_states, search_path, snapshot_of
 from pgsluice.pipeline.upgrade import MigrationText, run_fixture
@@ -40,10 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A proved migration; `rendered` is None where nothing differs and no template has anything to add."""
+    """A proved migration.
+
+    `rendered` are its files in the order in which they are applied: one, or some when it is built online;
+    none where nothing differs and no template has anything to add.
+    """
 
     plan: Plan
-    rendered: Rendered | None
+    rendered: tuple[Rendered, ...]
     schema_digest: str
     rows_in: tuple[str, ...] = ()
     no_rows_in: tuple[str, ...] = ()
@@ -84,10 +90,10 @@ def _make(
 ) -> Made:
     template = target.templates_dir / f"{task.name}{TEMPLATE_SUFFIX}" if task.name else None
     progress("planning and measuring")
-    plan = _plan(states, project, target, template)
+    plan = _plan(states, project, target, template, part=Part.EXPAND if task.online else None)
     if not plan.statements and not (template is not None and template.is_file()):
         _refuse_unseen(states, opinion)
-        return Made(_noted(plan, opinion), None, states.source.digest)
+        return Made(_noted(plan, opinion), (), states.source.digest)
     if task.name is None:
         option = f" --target {target.name}" if len(project.targets) > 1 else ""
         raise InputError(
@@ -95,9 +101,8 @@ def _make(
             details=tuple(statement.claim for statement in plan.statements[:10]),
             hint=f"give it a name: pgsluice build NAME{option}",
         )
-    rendered = render_migration(
-        plan, template=template, target=target, root=project.root, allow_destructive=agreed
-    )
+    render = _render_online if task.online else _render
+    plan, rendered = render(plan, states, project, template=template, agreed=agreed)
     progress("proving the migration")
     with ThreadPoolExecutor(2) as pool:
         without_rows = pool.submit(_prove, states, rendered, rows=(), opinion=opinion)
@@ -108,19 +113,47 @@ def _make(
     return Made(_noted(plan, opinion), rendered, states.source.digest, rows, skipped)
 
 
+def _render(
+    plan: Plan, states: States, project: Project, *, template: Path | None, agreed: bool
+) -> tuple[Plan, tuple[Rendered, ...]]:
+    rendered = render_migration(
+        plan, template=template, target=states.target, root=project.root, allow_destructive=agreed
+    )
+    return plan, (rendered,)
+
+
+def _render_online(
+    plan: Plan, states: States, project: Project, *, template: Path | None, agreed: bool
+) -> tuple[Plan, tuple[Rendered, ...]]:
+    """The files, and the plan with their statements in place of its own."""
+    written = written_statements(
+        template, target=states.target, root=project.root, block=Phase.BACKFILL, part=Part.CONCURRENTLY
+    )
+    files = split_online(plan, states.before, states.after, backfill=[statement.sql for statement in written])
+    rendered = render_online(
+        plan, files, template=template, target=states.target, root=project.root, allow_destructive=agreed
+    )
+    statements = tuple(statement for file in files for statement in file.plan.statements)
+    return replace(plan, statements=statements, order=frozenset()), rendered
+
+
 def plan_of(project: Project, target: Target, *, server: DevServer, progress: Callable[[str], None]) -> Plan:
     """The measured plan from the whole history to the schema, without rendering it."""
     history = read_history(target.migrations_dir)
     states = read_states(server, target, history, root=project.root, progress=progress)
     progress("planning and measuring")
-    return _plan(states, project, target, None)
+    return _plan(states, project, target, None, part=None)
 
 
-def _plan(states: States, project: Project, target: Target, template: Path | None) -> Plan:
+def _plan(
+    states: States, project: Project, target: Target, template: Path | None, *, part: Part | None
+) -> Plan:
     """Plan from where the template's own statements in block prepare lead."""
     own = tuple(
         Statement(statement.sql, "template", Phase.PREPARE)
-        for statement in written_statements(template, target=target, root=project.root, block="prepare")
+        for statement in written_statements(
+            template, target=target, root=project.root, block="prepare", part=part
+        )
     )
     before = states.measure(own) if own else states.before
     plan = find_plan(
@@ -149,7 +182,7 @@ def _refuse_unseen(states: States, opinion: SecondOpinion) -> None:
 
 def _prove(
     states: States,
-    rendered: Rendered,
+    rendered: Sequence[Rendered],
     *,
     rows: Sequence[tuple[str, str]],
     opinion: SecondOpinion | None = None,
@@ -163,22 +196,25 @@ def _prove(
                 result = seed_rows(conn, rows)
             seeded = tuple(f"{schema}.{table}" for schema, table in result.seeded)
             skipped = tuple(f"{one.schema}.{one.table}: {one.reason}" for one in result.skipped)
-        run_rendered(conninfo, rendered)
+        for file in rendered:
+            run_rendered(conninfo, file)
         dumped = opinion.start(conninfo) if opinion is not None else None
         with connected(conninfo) as conn:
             reached = snapshot_of(conn, states.target, like=states.after)
-            refuse_differences(compare(states.after, reached), rendered)
+            refuse_differences(compare(states.after, reached), rendered[0])
             validate_functions(conn, states.target.manages, search_path=search_path(states.target))
         if opinion is not None:
             opinion.refuse_differences(
                 dumped,
-                what=f"proof of {rendered.name} failed",
-                way_out=f"write the missing statements in block install of {rendered.template}",
+                what=f"proof of {rendered[0].name} failed",
+                way_out=f"write the missing statements in block install of {rendered[0].template}",
             )
     return seeded, skipped
 
 
-def _prove_on_rows(states: States, plan: Plan, rendered: Rendered) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _prove_on_rows(
+    states: States, plan: Plan, rendered: Sequence[Rendered]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Again with a row in each table that the migration touches.
 
     A made-up row may break what real rows keep, such as a new check or bound: that is told, and proves
@@ -192,6 +228,8 @@ def _prove_on_rows(states: States, plan: Plan, rendered: Rendered) -> tuple[tupl
         cause = exc.__cause__
         if not isinstance(cause, psycopg.Error) or not _is_about_values(cause.sqlstate):
             raise
+        if _shows_a_null(cause, states):
+            raise
         tables = ", ".join(f"{schema}.{table}" for schema, table in plan.touched)
         return (), (f"{tables}: the row made for the proof does not fit: {cause.diag.message_primary}",)
 
@@ -203,6 +241,16 @@ def _is_about_values(sqlstate: str | None) -> bool:
         and sqlstate != NOT_NULL
         and (sqlstate[:2] in ("22", "23") or sqlstate == REFUSAL)
     )
+
+
+def _shows_a_null(cause: psycopg.Error, states: States) -> bool:
+    """Whether a check was broken that the schema does not have: it only stands for a column's not null."""
+    if not isinstance(cause, psycopg.errors.CheckViolation):
+        return False
+    schema, table, name = cause.diag.schema_name, cause.diag.table_name, cause.diag.constraint_name
+    if schema is None or table is None or name is None:
+        return False
+    return Address("constraint", (schema, table, name)) not in states.after.objects
 
 
 def refuse_differences(differences: Sequence[Difference], rendered: Rendered) -> None:
@@ -221,7 +269,9 @@ def refuse_differences(differences: Sequence[Difference], rendered: Rendered) ->
     )
 
 
-def run_fixtures(project: Project, target: Target, task: Task, *, states: States, rendered: Rendered) -> int:
+def run_fixtures(
+    project: Project, target: Target, task: Task, *, states: States, rendered: Sequence[Rendered]
+) -> int:
     """Run the upgrade fixtures that reach the new migration; returns how many ran.
 
     Raises:
@@ -230,16 +280,17 @@ def run_fixtures(project: Project, target: Target, task: Task, *, states: States
     folder = project.root / "tests" / "upgrades" / target.name
     if not folder.is_dir():
         return 0
-    new = Migration("9" * 14, task.name or "", target.migrations_dir / rendered.name)
+    last, folder = "9" * 14, target.migrations_dir
+    new = [Migration(last, f"{task.name}{file.suffix}", folder / file.name) for file in rendered]
     texts = {migration.filename: migration.path.read_text(encoding="utf-8") for migration in task.base}
-    texts[new.filename] = rendered.text
+    texts |= {one.filename: file.text for one, file in zip(new, rendered, strict=True)}
     ran = 0
     for fixture in read_fixtures(folder, root=project.root):
         if fixture.through is not None and any(
             fixture.through in (one.version, one.name, one.path.stem) for one in task.base
         ):
             continue
-        before, through = split_history(fixture, (*task.base, new))
+        before, through = split_history(fixture, (*task.base, *new))
         chosen = [MigrationText(one.filename, texts[one.filename]) for one in through]
         run_one_fixture(project, target, fixture=fixture, before=before, texts=chosen, server=states.server)
         ran += 1

@@ -93,10 +93,10 @@ def _is_filled(backfill: Backfill, words: TemplateWords) -> bool:
     address = (backfill.schema, backfill.table, backfill.column)
     if address[:2] in words.empty or address in words.empty:
         return True
-    return any(_fills(sql, backfill) for sql in words.backfill)
+    return any(fills(sql, backfill) for sql in words.backfill)
 
 
-def _fills(sql: str, backfill: Backfill) -> bool:
+def fills(sql: str, backfill: Backfill) -> bool:
     """Whether a statement writes the column, or runs code that mentions it and its table."""
     written = {Written(backfill.schema, backfill.table, backfill.column)}
     if backfill.schema == "public":

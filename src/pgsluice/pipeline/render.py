@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jinja2 import TemplateSyntaxError
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgsluice.config import Target
+    from pgsluice.pipeline.online import FilePlan
+    from pgsluice.pipeline.parts import Part
 
-__all__ = ["Rendered", "RenderedStatement", "render_migration", "written_statements"]
+__all__ = ["Rendered", "RenderedStatement", "render_migration", "render_online", "written_statements"]
 
 OUTSIDE_TRANSACTION: Final = "-- atlas:txmode none"
 SUFFIX: Final = ".sql.j2"
+SETTINGS: Final = "settings"
+ONLINE: Final = "built online"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ class Rendered:
     """A migration's text and what it consists of.
 
     `name` is for messages, such as `app/add_email`; `template` is where its hand-written parts are, or would
-    be; `sources` are the project's template files that it was made from.
+    be; `sources` are the project's template files that it was made from; `suffix` is what the file's name
+    adds to the migration's, empty for its first file.
     """
 
     text: str
@@ -43,6 +48,30 @@ class Rendered:
     template: str | None = None
     transactional: bool = True
     sources: tuple[str, ...] = ()
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """One file as the templates print it, before it is put together."""
+
+    plan: Plan
+    pieces: tuple[Piece, ...]
+    words: tuple[Word, ...]
+    transactional: bool
+
+    def assembled(
+        self, loader: TemplateLoader, header: Sequence[str] = ()
+    ) -> tuple[str, tuple[RenderedStatement, ...]]:
+        """Text and statements."""
+        first = () if self.transactional else (OUTSIDE_TRANSACTION, "")
+        return assemble(
+            self.pieces,
+            self.plan,
+            loader=loader,
+            header=(*first, *header),
+            transactional=self.transactional,
+        )
 
 
 def render_migration(
@@ -59,31 +88,90 @@ def render_migration(
         RefusedError: A new column has no backfill, or data would be lost.
     """
     loader = _loader(template, target=target, root=root)
-    text, statements, words, transactional = _printed(plan, loader, target=target)
+    printed = _printed(plan, loader, target=target)
+    text, statements = printed.assembled(loader, _header(plan, target=target, loader=loader))
     path = _path(template, target=target, loader=loader)
-    said = _words(statements, words, path=path, loader=loader)
+    said = _words(statements, printed.words, path=path, loader=loader)
     refuse_unsaid(plan, said, allow_destructive=allow_destructive)
     return Rendered(
         text=text,
         statements=statements,
         name=f"{target.name}/{_stem(template) or 'migration'}",
         template=path,
-        transactional=transactional,
+        transactional=printed.transactional,
         sources=loader.sources(),
     )
 
 
+def render_online(
+    plan: Plan,
+    files: Sequence[FilePlan],
+    *,
+    template: Path | None,
+    target: Target,
+    root: Path,
+    allow_destructive: bool,
+) -> tuple[Rendered, ...]:
+    """Print each file of an online migration, with the template's blocks that belong into it.
+
+    Files without a statement are left out. Settings stand in every transactional file, all else once.
+
+    Args:
+        plan: The whole, of which `files` are the parts.
+
+    Raises:
+        InputError: The template is wrong; the message names file and line.
+        RefusedError: A new column has no backfill, or data would be lost.
+    """
+    loader = _loader(template, target=target, root=root)
+    printed = [(file, _printed(file.plan, loader, target=target, part=file.part)) for file in files]
+    found = [(file, one, one.assembled(loader)[1]) for file, one in printed]
+    path = _path(template, target=target, loader=loader)
+    statements = tuple(statement for _, _, own in found for statement in own)
+    words = tuple(word for _, one in printed for word in one.words)
+    refuse_unsaid(
+        plan, _words(statements, words, path=path, loader=loader), allow_destructive=allow_destructive
+    )
+    kept = [
+        (file, one) for file, one, own in found if any(statement.block != SETTINGS for statement in own)
+    ] or printed[:1]
+    stem = _stem(template) or "migration"
+    rendered = []
+    for number, (file, one) in enumerate(kept, start=1):
+        advice = (f"-- part {number} of {len(kept)} of {stem}, {ONLINE}: {file.part.advice}",)
+        noted = replace(file.plan, notes=plan.notes if number == 1 else ())
+        header = _header(noted, target=target, loader=loader, advice=advice)
+        text, own = one.assembled(loader, header)
+        suffix = "" if number == 1 else f"_{file.part}"
+        rendered.append(
+            Rendered(
+                text=text,
+                statements=own,
+                name=f"{target.name}/{stem}{suffix}",
+                template=path,
+                transactional=one.transactional,
+                sources=loader.sources(),
+                suffix=suffix,
+            )
+        )
+    return tuple(rendered)
+
+
 def written_statements(
-    template: Path | None, *, target: Target, root: Path, block: str
+    template: Path | None, *, target: Target, root: Path, block: str, part: Part | None = None
 ) -> tuple[RenderedStatement, ...]:
     """The hand-written statements of one block, as they are before any plan is known.
+
+    Args:
+        part: The file of an online migration that holds the block; None when there is one file.
 
     Raises:
         InputError: The template is wrong; the message names file and line.
     """
     if template is None or not template.is_file():
         return ()
-    _, statements, _, _ = _printed(Plan(), _loader(template, target=target, root=root), target=target)
+    loader = _loader(template, target=target, root=root)
+    _, statements = _printed(Plan(), loader, target=target, part=part).assembled(loader)
     return tuple(one for one in statements if one.block == block and one.template is not None)
 
 
@@ -92,24 +180,27 @@ def _loader(template: Path | None, *, target: Target, root: Path) -> TemplateLoa
     return TemplateLoader(root=root, own=own, target_dir=target.templates_dir)
 
 
-def _printed(
-    plan: Plan, loader: TemplateLoader, *, target: Target
-) -> tuple[str, tuple[RenderedStatement, ...], tuple[Word, ...], bool]:
-    """Text, statements, the template's words about data, and whether it runs in a transaction."""
+def _printed(plan: Plan, loader: TemplateLoader, *, target: Target, part: Part | None = None) -> _Printed:
+    """What templates print for the whole migration, or for one file of it."""
     own = loader.own
-    environment = TemplateEnvironment(loader, lock_order=target.lock_order)
+    left_out = part.others if part is not None else frozenset[str]()
+    environment = TemplateEnvironment(loader, lock_order=target.lock_order, left_out=left_out)
     name = loader.shown(own) if own else SKELETON
     chain = _checked(environment, loader, name)
-    environment.globals["transactional"] = chain.transactional
+    transactional = part.transactional if part is not None else chain.transactional
+    environment.globals["transactional"] = transactional
     try:
         raw = environment.get_template(name).render(_context(plan, target=target, template=own))
     except TEMPLATE_FAULTS as exc:
         raise template_error(exc, loader) from exc
     pieces, words = read_marks(raw)
     _refuse_dropped(plan, pieces, chain=chain, loader=loader)
-    header = _header(plan, target=target, loader=loader, transactional=chain.transactional)
-    text, statements = assemble(pieces, plan, loader=loader, header=header, transactional=chain.transactional)
-    return text, statements, tuple(words), chain.transactional
+    kept = tuple(
+        piece
+        for piece in pieces
+        if piece.block not in left_out or piece.origin is None or piece.generated is not None
+    )
+    return _Printed(plan, kept, tuple(words), transactional)
 
 
 def _checked(environment: TemplateEnvironment, loader: TemplateLoader, name: str) -> Chain:
@@ -156,9 +247,10 @@ def _places(plan: Plan, phase: Phase) -> str:
     )
 
 
-def _header(plan: Plan, *, target: Target, loader: TemplateLoader, transactional: bool) -> tuple[str, ...]:
-    lines = [] if transactional else [OUTSIDE_TRANSACTION, ""]
-    lines.append(f"-- generated by pgsluice from {loader.shown(target.schema_dir)}; do not edit")
+def _header(
+    plan: Plan, *, target: Target, loader: TemplateLoader, advice: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    lines = [f"-- generated by pgsluice from {loader.shown(target.schema_dir)}; do not edit", *advice]
     if loader.own is not None:
         lines.append(f"-- hand-written parts come from {loader.shown(loader.own)}")
     lines += [f"-- note: {' '.join(note.split())}" for note in plan.notes]

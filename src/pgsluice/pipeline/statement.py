@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot.model import Address
 
 
 class Phase(StrEnum):
@@ -20,6 +24,17 @@ class Phase(StrEnum):
 PHASE_ORDER: tuple[Phase, ...] = tuple(Phase)
 
 
+class Work(StrEnum):
+    """What a statement does with the rows of a table that is there, where others could work meanwhile."""
+
+    CHECK_ROWS = "add a check or a foreign key"
+    VALIDATE = "validate a constraint"
+    FILL_COLUMN = "set a column not null"
+    BUILD_INDEX = "build an index"
+    BUILD_KEY = "build a unique or primary key"
+    DROP_INDEX = "drop an index"
+
+
 @dataclass(frozen=True, slots=True)
 class Hazard:
     """Something a reviewer must know about one statement: `code` is documented in docs/reference/hazards.md."""
@@ -33,13 +48,17 @@ class Statement:
     """One SQL statement of a plan.
 
     `sql` has no trailing semicolon or line feed. `claim` says which object it pays for, such as
-    `create table public.users`.
+    `create table public.users`; `address` is that object's. `work` is set where rows are in the way, and
+    `checks` are what would make it fail on them.
     """
 
     sql: str
     claim: str
     phase: Phase
     hazards: tuple[Hazard, ...] = ()
+    address: Address | None = None
+    work: Work | None = None
+    checks: tuple[RowCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +101,8 @@ class Plan:
     """An ordered migration: statements are sorted by phase, and within a phase by dependency.
 
     `touched` are the (schema, table) pairs of tables that exist before and are altered or read by it.
-    `notes` are differences in kind that stay, such as column order.
+    `notes` are differences in kind that stay, such as column order. `order` are the places of two statements
+    of which the first must stay before the second, wherever both are put.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -91,6 +111,7 @@ class Plan:
     losses: tuple[Loss, ...] = ()
     touched: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    order: frozenset[tuple[int, int]] = frozenset()
 
     def of(self, phase: Phase) -> tuple[Statement, ...]:
         """The statements of one phase, in order."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _AUTOCRLF: Final = "it was recorded with LF; git's core.autocrlf is the usual cause, .gitattributes the cure"
 
 
-def verify_sum(files: TargetFiles, *, opened: str | None) -> Iterator[Finding]:
+def verify_sum(files: TargetFiles, *, opened: tuple[str, ...]) -> Iterator[Finding]:
     """What `atlas.sum` says about the folder."""
     place = Location(files.path(SUM_NAME))
     try:
@@ -62,7 +62,7 @@ def verify_sum(files: TargetFiles, *, opened: str | None) -> Iterator[Finding]:
 
 
 def _explain(
-    files: TargetFiles, stored: SumFile, *, actual: SumFile, opened: str | None
+    files: TargetFiles, stored: SumFile, *, actual: SumFile, opened: tuple[str, ...]
 ) -> Iterator[Finding]:
     """Why the folder does not have the sum that is stored."""
     recorded = {entry.name: number for number, entry in enumerate(stored.entries, start=2)}
@@ -118,7 +118,7 @@ def _added(files: TargetFiles, name: str, *, last: str, line: int) -> Finding:
     )
 
 
-def _edited(files: TargetFiles, stored: SumFile, *, opened: str | None) -> Iterator[Finding]:
+def _edited(files: TargetFiles, stored: SumFile, *, opened: tuple[str, ...]) -> Iterator[Finding]:
     """The first file whose digest differs; later digests depend on it, so they tell nothing."""
     added = {*checksum.list_sql(files.folder)} - {entry.name for entry in stored.entries}
     ignored = {name for name in added if checksum.is_ignored(files.folder / name)}
@@ -144,7 +144,7 @@ def _digests(files: TargetFiles, *, left_out: set[str]) -> dict[str, str]:
 
 
 def _mismatch(
-    files: TargetFiles, stored: SumFile, *, name: str, line: int, now: str | None, opened: str | None
+    files: TargetFiles, stored: SumFile, *, name: str, line: int, now: str | None, opened: tuple[str, ...]
 ) -> Iterator[Finding]:
     """One file that does not have the digest of its line."""
     path = files.path(name)
@@ -157,13 +157,13 @@ def _mismatch(
     details = [f"{SUM_NAME} line {line} records h1:{_short(stored.entries[line - 2].digest)}, {found}"]
     if line - 1 < len(stored.entries):
         details.append("later files cannot be judged until this one is back")
-    if name == opened:
-        details.append(f"hand-written SQL belongs into {files.template_of(name)}")
+    if name in opened:
+        details.append(f"hand-written SQL belongs into {files.template_of(opened[0])}")
     yield Finding(
         FindingCode.EDITED,
         f"{path} was edited after it was recorded",
         Location(files.path(SUM_NAME), line),
-        files.build if name == opened else files.checkout(path),
+        files.build if name in opened else files.checkout(path),
         tuple(details),
     )
 

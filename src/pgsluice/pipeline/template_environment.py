@@ -19,7 +19,7 @@ from pglast import ast
 from pglast.parser import ParseError, parse_sql
 
 from pgsluice.errors import InputError
-from pgsluice.pipeline.marks import mark_template, mark_word
+from pgsluice.pipeline.marks import leave_out_blocks, mark_template, mark_word
 from pgsluice.pipeline.quoting import dollar_quote, join_name, quote_identifier, quote_literal, split_name
 from pgsluice.pipeline.written import split_text
 
@@ -70,9 +70,14 @@ class NamedUndefined(jinja2.StrictUndefined):
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Compiles templates with marks, and gives macros their filters."""
+    """Compiles templates with marks, and gives macros their filters.
 
-    def __init__(self, loader: TemplateLoader, *, lock_order: Sequence[str]) -> None:
+    Of the blocks in `left_out` the project's versions are passed over, not even run.
+    """
+
+    def __init__(
+        self, loader: TemplateLoader, *, lock_order: Sequence[str], left_out: frozenset[str] = frozenset()
+    ) -> None:
         super().__init__(
             loader=loader,
             undefined=NamedUndefined,
@@ -83,6 +88,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             cache_size=0,
         )
         self.files = loader
+        self.left_out = left_out
         del self.globals["lipsum"]
         del self.filters["random"]
         self.globals["say"] = mark_word
@@ -101,6 +107,8 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(source, str):
             source = self.parse(source, name, filename)
             is_own = filename is not None and self.files.is_project_file(filename)
+            if is_own and source.find(nodes.Extends) is not None:
+                leave_out_blocks(source, self.left_out)
             mark_template(source, file=filename if is_own else None)
         return super().compile(source, name, filename, *args, **options)
 

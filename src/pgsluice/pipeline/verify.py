@@ -32,8 +32,8 @@ def verify_target(project: Project, target: Target) -> tuple[Finding, ...]:
     try:
         lock = read_lock(target.migrations_dir)
     except ConflictMarkersError as exc:
-        return (*verify_sum(files, opened=None), files.conflict(LOCK_NAME, exc))
-    opened = lock.open if lock else None
+        return (*verify_sum(files, opened=()), files.conflict(LOCK_NAME, exc))
+    opened = lock.open if lock else ()
     return (*verify_sum(files, opened=opened), *_verify_lock(files, lock))
 
 
@@ -54,7 +54,9 @@ def _verify_lock(files: TargetFiles, lock: Lock | None) -> Iterator[Finding]:
     elif any(target.schema_dir.rglob("*.sql")):
         place = Location(files.project.relative(target.schema_dir))
         yield Finding(FindingCode.STALE_SCHEMA, f"{place} was never built", place, f"{files.build} first")
-    yield from _verify_templates(files, lock, names={migration_name(name): name for name in migrations})
+    opened = lock.open if lock is not None else ()
+    named = [name for name in migrations if name not in opened[1:]]
+    yield from _verify_templates(files, lock, names={migration_name(name): name for name in named})
 
 
 def _stale_schema(files: TargetFiles, lock: Lock) -> Iterator[Finding]:
@@ -77,7 +79,7 @@ def _verify_templates(
 ) -> Iterator[Finding]:
     """Compare the templates with the lock; `names` are the migrations' files by name."""
     recorded: Mapping[str, str] = lock.templates if lock else {}
-    opened = lock.open if lock else None
+    opened = lock.open if lock else ()
     actual = digest_templates(files.target.templates_dir)
     for template in sorted({*recorded, *actual}):
         name = template.removesuffix(TEMPLATE_SUFFIX)
@@ -100,11 +102,11 @@ def _verify_templates(
 
 
 def _stale_template(
-    files: TargetFiles, template: str, *, opened: str | None, what: str, names: Mapping[str, str]
+    files: TargetFiles, template: str, *, opened: tuple[str, ...], what: str, names: Mapping[str, str]
 ) -> Finding:
     path = files.template(template)
     owner = names.get(template.removesuffix(TEMPLATE_SUFFIX))
-    is_closed = owner is not None and owner != opened
+    is_closed = owner is not None and owner not in opened
     undo = f"rm {quoted(path)}" if what == "was added" else files.checkout(path)
     return Finding(
         FindingCode.STALE_TEMPLATE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from pgsluice.pipeline.generate.lineage import joins_with, keepers, must_be_made_anew
@@ -11,7 +12,7 @@ from pgsluice.pipeline.generate.not_null import is_plain, name_not_null, written
 from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
-from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
+from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck, Work
 
 # What must be gone while a column's type changes; PostgreSQL itself brings indexes and constraints along.
 TYPE_DISTURBS: Final = frozenset(
@@ -130,9 +131,9 @@ def add_column(new: Object, scene: Scene, *, default: str | None) -> list[Step]:
     if owes:
         named = scene.not_nulls.get(new.path)
         if named is not None and is_plain(named) and named.get("inherited") is None:
-            steps += name_not_null(named)
+            steps += [replace(step, work=Work.FILL_COLUMN) for step in name_not_null(named)]
         else:
-            steps.append(Step(f"{_head(new)} SET NOT NULL", Phase.ENFORCE, _scan(new)))
+            steps.append(Step(f"{_head(new)} SET NOT NULL", Phase.ENFORCE, _scan(new), work=Work.FILL_COLUMN))
     return steps + column_leftovers(new, scene)
 
 
@@ -290,7 +291,13 @@ def _set_not_null(new: Object, scene: Scene) -> Step:
         hint="fill them in block preflight or expand of the migration's template, before the check runs",
     )
     known = Address("column", new.path) in scene.before.objects
-    return Step(f"{_head(new)} SET NOT NULL", Phase.ENFORCE, _scan(new), checks=(check,) if known else ())
+    return Step(
+        f"{_head(new)} SET NOT NULL",
+        Phase.ENFORCE,
+        _scan(new),
+        checks=(check,) if known else (),
+        work=Work.FILL_COLUMN,
+    )
 
 
 def _identity(old: Object, new: Object) -> list[Step]:

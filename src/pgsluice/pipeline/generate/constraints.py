@@ -16,7 +16,7 @@ from pgsluice.pipeline.generate.not_null import name_not_null, unname_not_null
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.generate.tables import constraint_body
 from pgsluice.pipeline.snapshot import Address, Object
-from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
+from pgsluice.pipeline.statement import Hazard, Phase, RowCheck, Work
 
 ONLY: Final = re.compile(r"^(CREATE (?:UNIQUE )?INDEX .*?) ON ONLY ", re.DOTALL)
 
@@ -34,7 +34,19 @@ def _create(new: Object, scene: Scene) -> list[Step]:
     )
     sql = f"ALTER TABLE {qualified(new.path[:2])} ADD CONSTRAINT {ident(new.path[2])} {constraint_body(new)}"
     comment = _index_comment(None, new)
-    return [Step(sql, Phase.ENFORCE, hazards, checks=violations(new, scene)), *comment]
+    work = _work(new, scene)
+    return [Step(sql, Phase.ENFORCE, hazards, checks=violations(new, scene), work=work), *comment]
+
+
+def _work(new: Object, scene: Scene) -> Work | None:
+    """What a new constraint does with rows, unless only one statement can make it."""
+    table = scene.after.objects.get(Address("table", new.path[:2]))
+    kind, form = new.get("type"), table.get("form") if table is not None else "foreign"
+    if form == "foreign" or new.get("not_valid") or scene.settling:
+        return None
+    if kind == "c" or (kind == "f" and form is None):
+        return Work.CHECK_ROWS
+    return Work.BUILD_KEY if kind in ("p", "u") and form is None else None
 
 
 def _bring(new: Object, scene: Scene) -> list[Step]:
@@ -152,7 +164,8 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     if facets <= {"not_valid", "definition"} and old.get("not_valid") and not new.get("not_valid") and bare:
         hazard = Hazard("scans-table", f"{'.'.join(new.path[:2])} is scanned, reads and writes go on")
         sql = f"ALTER TABLE {qualified(new.path[:2])} VALIDATE CONSTRAINT {ident(new.path[2])}"
-        return Alteration((Step(sql, Phase.ENFORCE, (hazard,), checks=violations(new, scene)),))
+        step = Step(sql, Phase.ENFORCE, (hazard,), checks=violations(new, scene), work=Work.VALIDATE)
+        return Alteration((step,))
     if facets <= {"index_options", "index_tablespace", "index_comment"}:
         index = f"ALTER INDEX {qualified((new.path[0], new.path[2]))}"
         return Alteration((*_storage(index, old, new, facet="index_options"), *_index_comment(old, new)))
@@ -188,6 +201,7 @@ def _create_index(new: Object, scene: Scene) -> list[Step]:
             Phase.ENFORCE,
             (Hazard("blocks-writes", f"writes to {table} wait while the index is built"),),
             checks=_index_checks(new, scene),
+            work=Work.BUILD_INDEX if _is_alone(new) else None,
         )
     ]
     if new.get("parent") is not None:
@@ -234,7 +248,13 @@ def _index_statistics(old: Object | None, new: Object) -> list[Step]:
 def _drop_index(old: Object, scene: Scene) -> list[Step]:
     if old.get("parent") is not None:
         return []
-    return [Step(f"DROP INDEX {qualified(old.path)}", Phase.RETIRE)]
+    work = Work.DROP_INDEX if _is_alone(old) else None
+    return [Step(f"DROP INDEX {qualified(old.path)}", Phase.RETIRE, work=work)]
+
+
+def _is_alone(index: Object) -> bool:
+    """Whether it is on one table, so that it can be built and dropped beside other work."""
+    return index.get("table_kind") != "p" and index.get("parent") is None and not index.get("invalid")
 
 
 def _alter_index(old: Object, new: Object, scene: Scene) -> Alteration | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from pgsluice.pipeline.snapshot import Address, Object, Snapshot
-    from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck
+    from pgsluice.pipeline.statement import Backfill, Hazard, Phase, RowCheck, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Step:
     loss: str | None = None
     checks: tuple[RowCheck, ...] = ()
     backfill: Backfill | None = None
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

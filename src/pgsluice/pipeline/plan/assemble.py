@@ -67,7 +67,7 @@ def make_plan(before: Snapshot, after: Snapshot, *, settling: bool = False) -> P
     rank = {node: _rank(node, phase, scene=scene) for node in graph.steps}
     order = topological(graph.steps, edges, rank=rank)
     rebuilt_with_rows = {address for action, address in graph.chains if action == "keep"}
-    return _assemble(order, graph, phase, scene=scene, events=events, kept=rebuilt_with_rows)
+    return _assemble(order, graph, phase, edges=edges, scene=scene, events=events, kept=rebuilt_with_rows)
 
 
 def _rank(node: Node, phase: Mapping[Node, int], *, scene: Scene) -> tuple[object, ...]:
@@ -144,6 +144,7 @@ def _assemble(
     graph: Graph,
     phase: Mapping[Node, int],
     *,
+    edges: Mapping[Node, set[Node]],
     scene: Scene,
     events: Events,
     kept: set[Address],
@@ -153,7 +154,18 @@ def _assemble(
     for node, step in steps:
         claim = f"{VERBS.get(node.action, node.action)} {node.address}"
         hazards = () if _has_no_rows(node, scene, events) else step.hazards
-        statements.append(Statement(keep_array_casts(step.sql), claim, PHASE_ORDER[phase[node]], hazards))
+        work = None if scene.settling or _is_made(node, scene, events) else step.work
+        statements.append(
+            Statement(
+                keep_array_casts(step.sql),
+                claim,
+                PHASE_ORDER[phase[node]],
+                hazards,
+                node.address,
+                work,
+                step.checks,
+            )
+        )
     checks: dict[RowCheck, None] = {}
     for _, step in steps:
         checks.update(dict.fromkeys(step.checks))
@@ -163,13 +175,26 @@ def _assemble(
         backfills=tuple(step.backfill for _, step in steps if step.backfill is not None),
         losses=_losses(steps, scene, kept),
         touched=_touched(order, scene),
+        order=_order(order, edges),
     )
+
+
+def _order(order: list[Node], edges: Mapping[Node, set[Node]]) -> frozenset[tuple[int, int]]:
+    place = {node: number for number, node in enumerate(order)}
+    return frozenset((place[node], place[later]) for node in order for later in edges.get(node, ()))
 
 
 def _has_no_rows(node: Node, scene: Scene, events: Events) -> bool:
     """Whether the statement is on a table that the plan makes: nobody waits for it, nothing is scanned."""
     table = _table_of(node, scene)
     return table is not None and table in events.created and table not in events.destroyed
+
+
+def _is_made(node: Node, scene: Scene, events: Events) -> bool:
+    """Whether the statement is on a table or a view that the plan makes, new or anew."""
+    table = _table_of(node, scene)
+    view = Address("materialized view", table.path) if table is not None else None
+    return table in events.created or view in events.created
 
 
 def _losses(steps: list[tuple[Node, Step]], scene: Scene, kept: set[Address]) -> tuple[Loss, ...]:
