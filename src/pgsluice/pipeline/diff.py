@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import RefusedError
+from pgsluice.pipeline.generate.naming import ident
 from pgsluice.pipeline.plan import make_plan
-from pgsluice.pipeline.plan.renames import Hint, equal_but_for_name, hinted_renames, not_null_follow_ups
+from pgsluice.pipeline.plan.hints import Hint, hinted_renames
+from pgsluice.pipeline.plan.renames import equal_but_for_name, not_null_follow_ups
 from pgsluice.pipeline.snapshot import Snapshot, compare
 from pgsluice.pipeline.statement import PHASE_ORDER, Plan, Statement
 
@@ -45,7 +48,7 @@ def find_plan(before: Snapshot, after: Snapshot, measure: Measure, *, hints: Seq
     if not compare(after, before):
         return Plan(notes=column_order(after, before))
     renames, start = _renamed(before, after, measure, hints)
-    plan = _led_by(renames, make_plan(start, after))
+    plan = _led_by(renames, make_plan(start, after), hints)
     for _ in range(ROUNDS):
         reached = _measured(plan.statements, measure)
         left = compare(after, reached)
@@ -74,8 +77,13 @@ def _renamed(
     return renames, _measured(renames, measure) if follow else start
 
 
-def _led_by(renames: tuple[Statement, ...], plan: Plan) -> Plan:
-    return replace(plan, statements=renames + plan.statements, order=_shifted(plan.order, by=len(renames)))
+def _led_by(renames: tuple[Statement, ...], plan: Plan, hints: Sequence[Hint]) -> Plan:
+    """The plan behind its renames, less the checks of rows by names that exist only after them."""
+    told = "|".join(re.escape(ident(hint.new)) for hint in hints) if renames else ""
+    later = re.compile(rf"(?<![\w$])(?:{told})(?![\w$])") if told else None
+    checks = tuple(check for check in plan.checks if later is None or not later.search(check.rows))
+    order = _shifted(plan.order, by=len(renames))
+    return replace(plan, statements=renames + plan.statements, checks=checks, order=order)
 
 
 def _shifted(order: Iterable[tuple[int, int]], *, by: int) -> frozenset[tuple[int, int]]:

@@ -60,7 +60,10 @@ def unname_not_null(old: Object, scene: Scene) -> list[Step]:
     stays = kept is not None and kept.get("not_null")
     if stays and is_renamable(old):
         wanted = automatic(table, column, "not_null")
-        return [Step(rename_not_null((schema, table), column, wanted), Phase.PREPARE)]
+        comment = [uncomment_not_null((schema, table), column)] if old.get("comment") is not None else []
+        return [
+            Step(sql, Phase.PREPARE) for sql in (*comment, rename_not_null((schema, table), column, wanted))
+        ]
     head = f"ALTER TABLE {qualified((schema, table))} ALTER COLUMN {ident(column)}"
     steps = [Step(f"{head} DROP NOT NULL", Phase.PREPARE)]
     return [*steps, Step(f"{head} SET NOT NULL", Phase.PREPARE)] if stays else steps
@@ -73,21 +76,37 @@ def is_renamable(constraint: Object) -> bool:
 
 
 def rename_not_null(table: tuple[str, str], column: str, new_name: str) -> str:
-    """Rename a column's not-null constraint where the server has one (18 and later), whatever it is called."""
+    """Rename a column's not-null constraint where the server has one (18 and later), whatever it is called.
+
+    One that is inherited follows its parent's name.
+    """
+    own = _lookup(table, column, condition=" AND k.coninhcount = 0")
     return (
-        f"DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n{_lookup(table, column)}"
+        f"DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n{own}"
         f"  IF found_name <> {literal(new_name)} THEN\n"
         f"    {_renaming(table, new_name)}\n  END IF;\nEND\n$pgsluice$"
     )
 
 
-def _lookup(table: tuple[str, str], column: str) -> str:
+def uncomment_not_null(table: tuple[str, str], column: str) -> str:
+    """Take the comment off a column's not-null constraint where the server has one."""
+    name = qualified(table).replace("%", "%%")
+    pattern = literal(f"COMMENT ON CONSTRAINT %I ON {name} IS NULL")
+    return (
+        f"DO $pgsluice$\nDECLARE\n  found_name name;\nBEGIN\n{_lookup(table, column)}"
+        f"  IF found_name IS NOT NULL THEN\n"
+        f"    EXECUTE pg_catalog.format({pattern}, found_name);\n  END IF;\nEND\n$pgsluice$"
+    )
+
+
+def _lookup(table: tuple[str, str], column: str, *, condition: str = "") -> str:
     relation = literal(qualified(table))
     return (
         "  SELECT k.conname INTO found_name\n"
         "  FROM pg_catalog.pg_constraint AS k\n"
         "  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]\n"
-        f"  WHERE k.contype = 'n' AND k.conrelid = {relation}::pg_catalog.regclass AND a.attname = {literal(column)};\n"
+        f"  WHERE k.contype = 'n' AND k.conrelid = {relation}::pg_catalog.regclass\n"
+        f"    AND a.attname = {literal(column)}{condition};\n"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pgsluice.pipeline.generate.naming import automatic, ident, qualified
+from pgsluice.pipeline.generate.not_null import rename_not_null
 from pgsluice.pipeline.generate.step import Scene, Step
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
@@ -18,6 +19,24 @@ def detach_partition(old: Object) -> Step:
     """Take a partition out of its tree; its rows stay where they are."""
     parent, name = qualified(old.get("parent")), qualified(old.path)
     return Step(f"ALTER TABLE {parent} DETACH PARTITION {name}", Phase.EXPAND)
+
+
+def own_names(old: Object, scene: Scene) -> list[Step]:
+    """On servers before 18, what 18 would need: a table on its own names its not-null constraints after itself."""
+    if scene.after.version_num >= NAMED_NOT_NULLS:
+        return []
+    return [
+        Step(
+            rename_not_null(
+                (old.path[0], old.path[1]),
+                column.path[2],
+                automatic(old.path[1], column.path[2], "not_null"),
+            ),
+            Phase.EXPAND,
+        )
+        for column in scene.parts[old.path]
+        if column.kind == "column" and column.get("not_null") and column.address in scene.before.objects
+    ]
 
 
 def attach_partition(old: Object, new: Object, scene: Scene) -> Step:

@@ -10,21 +10,18 @@ from pgsluice.pipeline.generate import KINDS, Scene, Step
 from pgsluice.pipeline.generate.columns import add_column
 from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
 from pgsluice.pipeline.generate.lineage import brought_by
-from pgsluice.pipeline.generate.naming import automatic
 from pgsluice.pipeline.generate.held import drop_aside, put_aside
 from pgsluice.pipeline.generate.not_null import is_plain
 from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
 from pgsluice.pipeline.plan.carry import carried_columns, rows_aside, rows_back
+from pgsluice.pipeline.plan.occupied import ROUTINES, occupied
 from pgsluice.pipeline.plan.partitions import add_partition_moves
 from pgsluice.pipeline.plan.events import Events, container, steps_aside, taken_along
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
-RELATIONS = frozenset({"table", "view", "materialized view", "sequence", "index"})
-TYPES = frozenset({"table", "view", "materialized view", "enum", "composite", "domain", "range", "base type"})
-ROUTINES = frozenset({"function", "aggregate"})
 EARLY = frozenset({Phase.PREPARE, Phase.EXPAND})
 # Their `install` steps are switches and tuning, which nobody has to wait for.
 STRUCTURAL = frozenset({"table", "column"})
@@ -386,36 +383,14 @@ def _hint(graph: Graph, earlier: list[Node], later: list[Node]) -> None:
         graph.hints[node].update(target for target in later if target != node)
 
 
-def _occupied(obj: Object) -> list[tuple[str, ...]]:
-    """The names that an object takes in namespaces which kinds share."""
-    kind, path = obj.address
-    taken: list[tuple[str, ...]] = []
-    if kind in RELATIONS:
-        taken.append(("relation", *path))
-    if kind in TYPES:
-        taken.append(("type", *path))
-    if kind == "constraint" and obj.get("type") in ("p", "u", "x"):
-        taken.append(("relation", path[0], path[2]))
-    if kind == "constraint":
-        taken.append(("constraint", *path))
-    if kind in ("function", "aggregate"):
-        taken.append(("routine", *path))
-    if kind == "column":
-        taken.append(("column", *path))
-        if obj.get("sequence"):
-            spec = obj.get("sequence")
-            taken.append(("relation", spec["schema"], spec.get("name", automatic(path[1], path[2], "seq"))))
-    return taken
-
-
 def _order_by_names(graph: Graph, events: Events, scene: Scene) -> None:
     freed: dict[tuple[str, ...], list[Address]] = defaultdict(list)
     for address in events.destroyed:
-        for name in _occupied(scene.before.objects[address]):
+        for name in occupied(scene.before.objects[address]):
             freed[name].append(address)
     for address in sorted(events.created | events.altered.keys()):
         action = "create" if address in events.created else "alter"
-        for name in _occupied(scene.after.objects[address]):
+        for name in occupied(scene.after.objects[address]):
             for old in freed.get(name, ()):
                 if old != address:
                     graph.precede(graph.of("drop", old), graph.of(action, address))

@@ -10,6 +10,7 @@ from pgsluice.pipeline.generate.lineage import leave_parents, parents
 from pgsluice.pipeline.generate.partitions import (
     detach_partition,
     inside,
+    own_names,
     outside,
     route_all,
     route_rows,
@@ -46,7 +47,9 @@ def add_partition_moves(graph: Graph, events: Events, scene: Scene) -> None:
     for old in _each(tree.leaving for tree in trees):
         new = scene.after.objects.get(old.address)
         partition = old.get("parent") is not None
-        graph.add("detach", old.address, [detach_partition(old)] if partition else leave_parents(old, new))
+        leave = [detach_partition(old)] if partition else leave_parents(old, new)
+        names = own_names(old, scene) if old.address in events.altered and not stays_in_tree(old, new) else []
+        graph.add("detach", old.address, leave + names)
         detached = graph.of("detach", old.address)
         graph.precede(detached, graph.of("alter", old.address) + graph.of("drop", old.address))
         if old.address in events.altered and not stays_in_tree(old, new):

@@ -1,192 +1,76 @@
-"""Renames: those that hints tell, those that lose nothing either way, and those that only seem likely."""
+"""Renames that nobody has to tell: those that lose nothing either way, and those that only seem likely."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING
 
-from pgsluice.errors import InputError, Location
-from pgsluice.pipeline.generate.naming import automatic, ident, identity, literal, qualified
+from pgsluice.pipeline.generate.naming import automatic, ident, qualified
 from pgsluice.pipeline.generate.not_null import is_plain, is_renamable, rename_not_null
+from pgsluice.pipeline.plan.hints import rename_sql
+from pgsluice.pipeline.plan.occupied import occupied
 from pgsluice.pipeline.snapshot import Address, Object, Snapshot
 from pgsluice.pipeline.statement import Phase, Statement
 
-KINDS_OF_WORD: Final[Mapping[str, tuple[str, ...]]] = {
-    "table": ("table",),
-    "foreign table": ("table",),
-    "view": ("view",),
-    "materialized view": ("materialized view",),
-    "sequence": ("sequence",),
-    "type": ("enum", "composite", "range"),
-    "domain": ("domain",),
-    "function": ("function",),
-    "procedure": ("function",),
-    "aggregate": ("aggregate",),
-    "index": ("index",),
-    "schema": ("schema",),
-    "column": ("column",),
-    "attribute": ("composite",),
-    "label": ("enum",),
-    "constraint": ("constraint", "domain constraint"),
-    "trigger": ("trigger",),
-    "policy": ("policy",),
-    "rule": ("rule",),
-}
-# Outer objects first: a column's hint names its table by the new name.
-ORDER: Final = tuple(KINDS_OF_WORD)
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
 
 
-class Hint(Protocol):
-    """A `-- pgsluice: renamed from` directive as the sources give it."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def schema(self) -> str | None: ...
-    @property
-    def table(self) -> str | None: ...
-    @property
-    def old(self) -> str: ...
-    @property
-    def new(self) -> str: ...
-    @property
-    def location(self) -> Location: ...
-
-
-def hinted_renames(hints: Iterable[Hint], before: Snapshot, after: Snapshot) -> tuple[Statement, ...]:
-    """The statements that bring *from* to the names of the hints; a hint already carried out gives none.
-
-    Raises:
-        InputError: A hint whose object the schema does not have, or of a kind that has no name to change.
-    """
-    ranked = sorted(hints, key=lambda hint: ORDER.index(hint.kind) if hint.kind in ORDER else len(ORDER))
-    tables: dict[tuple[str, ...], tuple[str, ...]] = {}
-    schemas: dict[str, str] = {}
-    statements: list[Statement] = []
-    for hint in ranked:
-        if hint.kind not in KINDS_OF_WORD:
-            raise InputError(f"a {hint.kind} cannot be renamed by a hint", location=hint.location)
-        if hint.kind == "schema":
-            if hint.new not in {path[0] for kind, path in before.objects if kind == "schema"}:
-                schemas[hint.new] = hint.old
-        statements += _hinted(hint, before, after, tables, schemas)
-    return tuple(statements)
+def equal_but_for_name(before: Snapshot, after: Snapshot) -> tuple[Statement, ...]:
+    """Constraints, indexes and owned sequences that only changed their name: renamed, never rebuilt."""
+    pairs: list[tuple[Object, Object]] = []
+    for kind in ("constraint", "index", "sequence"):
+        gone: dict[object, list[Object]] = defaultdict(list)
+        for address in sorted(before.objects.keys() - after.objects.keys()):
+            if address.kind == kind and (key := _shape(before.objects[address])) is not None:
+                gone[key].append(before.objects[address])
+        for address in sorted(after.objects.keys() - before.objects.keys()):
+            same = gone.get(_shape(after.objects[address])) if address.kind == kind else None
+            if same:
+                pairs.append((same.pop(0), after.objects[address]))
+    statements = tuple(
+        _statement(rename_sql(old, new.path[-1]), new) for old, new in _one_after_another(pairs, before)
+    )
+    return (*statements, *_identity_sequences(before, after), *_not_null_names(before, after))
 
 
-def _hinted(
-    hint: Hint,
-    before: Snapshot,
-    after: Snapshot,
-    tables: dict[tuple[str, ...], tuple[str, ...]],
-    schemas: Mapping[str, str],
-) -> Iterator[Statement]:
-    for new in _targets(hint, after):
-        if hint.kind == "label":
-            yield from _label(hint, new, before, schemas)
-            continue
-        if hint.kind == "attribute":
-            yield _statement(
-                f"ALTER TYPE {qualified(new.path)} RENAME ATTRIBUTE {ident(hint.old)} TO {ident(hint.new)} CASCADE",
-                new,
-            )
-            continue
-        at = 0 if hint.kind == "schema" else 2 if hint.table is not None else 1
-        old_path = (*new.path[:at], hint.old, *new.path[at + 1 :])
-        home = tables.get(old_path[:2], old_path[:2]) if at == 2 else old_path[:2]
-        was = (schemas.get(home[0], home[0]), *home[1:], *old_path[2:]) if hint.kind != "schema" else old_path
-        old = before.objects.get(Address(new.kind, was))
-        if old is None or new.address in before.objects:
-            continue
-        if new.kind == "table":
-            tables[new.path] = old_path
-        moved = Object(
-            Address(new.kind, old_path if at != 2 else (*new.path[:2], hint.old)), old.facets, old.context
-        )
-        yield _statement(_rename_sql(moved, hint.new), new)
+def _one_after_another(
+    pairs: list[tuple[Object, Object]], before: Snapshot
+) -> Iterator[tuple[Object, Object]]:
+    """The renames in an order in which each new name is free; those whose name stays taken are left out."""
+    taken = {name for obj in before.objects.values() for name in occupied(obj)}
+    while pairs:
+        free = [(old, new) for old, new in pairs if not taken.intersection(_names(new))]
+        if not free:
+            return
+        for old, new in free:
+            taken -= set(_names(old))
+            taken |= set(_names(new))
+        yield from free
+        pairs = [pair for pair in pairs if pair not in free]
 
 
-def _targets(hint: Hint, after: Snapshot) -> list[Object]:
-    kinds = KINDS_OF_WORD[hint.kind]
-    found = []
-    for address, obj in after.objects.items():
-        if address.kind not in kinds:
-            continue
-        if hint.kind in ("label", "attribute"):
-            names = obj.get("labels") or [one[0] for one in obj.get("attributes") or []]
-            fits = hint.new in names and hint.table in (None, address.path[1])
-        elif hint.table is not None:
-            fits = address.path[1:3] == (hint.table, hint.new)
-        else:
-            fits = address.path[0 if hint.kind == "schema" else 1] == hint.new
-        if fits and (hint.schema is None or address.path[0] == hint.schema):
-            found.append(obj)
-    if not found:
-        raise InputError(
-            f"the hint renames {hint.old} to {hint.kind} {hint.new}, which the schema does not have",
-            location=hint.location,
-            hint="put the hint directly above the object's own statement, or beside the column",
-        )
-    return found
-
-
-def _label(hint: Hint, new: Object, before: Snapshot, schemas: Mapping[str, str]) -> Iterator[Statement]:
-    home = (schemas.get(new.path[0], new.path[0]), new.path[1])
-    old = before.objects.get(Address("enum", home))
-    if old is not None and hint.old in old.get("labels") and hint.new not in old.get("labels"):
-        yield _statement(
-            f"ALTER TYPE {qualified(new.path)} RENAME VALUE {literal(hint.old)} TO {literal(hint.new)}", new
-        )
+def _names(obj: Object) -> list[tuple[str, ...]]:
+    return [name for name in occupied(obj) if name[0] != "type"]
 
 
 def _statement(sql: str, new: Object) -> Statement:
     return Statement(sql, f"rename {new.address}", Phase.PREPARE)
 
 
-def _rename_sql(old: Object, name: str) -> str:
-    kind, path = old.address
-    if kind == "column":
-        return f"ALTER TABLE {qualified(path[:2])} RENAME COLUMN {ident(path[2])} TO {ident(name)}"
-    if kind == "constraint":
-        return f"ALTER TABLE {qualified(path[:2])} RENAME CONSTRAINT {ident(path[2])} TO {ident(name)}"
-    if kind == "domain constraint":
-        return f"ALTER DOMAIN {qualified(path[:2])} RENAME CONSTRAINT {ident(path[2])} TO {ident(name)}"
-    return f"ALTER {identity(old)} RENAME TO {ident(name)}"
-
-
-def equal_but_for_name(before: Snapshot, after: Snapshot) -> tuple[Statement, ...]:
-    """Constraints, indexes and owned sequences that only changed their name: renamed, never rebuilt."""
-    statements: list[Statement] = []
-    only_before = sorted(before.objects.keys() - after.objects.keys())
-    only_after = sorted(after.objects.keys() - before.objects.keys())
-    for kind in ("constraint", "index", "sequence"):
-        gone: dict[object, list[Object]] = defaultdict(list)
-        for address in only_before:
-            if address.kind == kind and (key := _shape(before.objects[address])) is not None:
-                gone[key].append(before.objects[address])
-        for address in only_after:
-            if address.kind != kind:
-                continue
-            same = gone.get(_shape(after.objects[address]))
-            if same:
-                statements.append(
-                    _statement(_rename_sql(same.pop(0), address.path[-1]), after.objects[address])
-                )
-    return (*statements, *_identity_sequences(before, after), *_not_null_names(before, after))
-
-
 def _shape(obj: Object) -> str | None:
     """What must be equal for a rename; None for what may not be renamed so."""
     kind, path = obj.address
     if kind == "constraint":
-        if obj.get("inherited") == "only" or obj.get("type") == "n":
+        of_tree = obj.get("inherited") == "only"
+        if obj.get("type") == "n" or (of_tree and obj.get("type") not in ("p", "u", "x")):
             return None
-        return f"{path[:2]} {obj.get('definition')} {obj.get('not_valid')} {obj.get('index_options')}"
+        return (
+            f"{path[:2]} {of_tree} {obj.get('definition')} {obj.get('not_valid')} {obj.get('index_options')}"
+        )
     if kind == "index":
-        if obj.get("parent") is not None:
-            return None
         text = str(obj.get("definition")).replace(f"INDEX {ident(path[1])} ON ", "INDEX ON ", 1)
-        return f"{path[0]} {text} {obj.get('tablespace')} {obj.get('invalid')}"
+        return f"{path[0]} {obj.get('parent') is None} {text} {obj.get('tablespace')} {obj.get('invalid')}"
     return f"{path[0]} {obj.get('owned_by')}" if obj.get("owned_by") else None
 
 
@@ -203,7 +87,7 @@ def _identity_sequences(before: Snapshot, after: Snapshot) -> Iterator[Statement
 
 
 def _not_null_names(before: Snapshot, after: Snapshot) -> Iterator[Statement]:
-    """PostgreSQL 18 names its not-null constraints: bring those that stay to the name that they shall have."""
+    """PostgreSQL 18 names its not-null constraints: those that stay get the name that they shall have."""
     was, now = _not_null_by_column(before), _not_null_by_column(after)
     for schema, table, column in sorted(was.keys() | now.keys()):
         address = Address("column", (schema, table, column))
@@ -242,7 +126,7 @@ def not_null_follow_ups(
 
 
 def _renamed_columns(before: Snapshot, renamed: Snapshot) -> dict[tuple[str, str, str], tuple[str, str, str]]:
-    """Columns of the renamed catalog with their old path, found by position in a table that kept its shape."""
+    """Columns of the renamed catalog with their old path, by position in a table that kept its shape."""
     found: dict[tuple[str, str, str], tuple[str, str, str]] = {}
     was, now = _by_table(before), _by_table(renamed)
     fresh = {table: columns for table, columns in now.items() if was.get(table) != columns}

@@ -1,0 +1,1 @@
+SELECT id,a,b,c,d,e FROM t;

@@ -1,0 +1,1 @@
+INSERT INTO room VALUES ('[1,2)', '[2024-01-01,2025-01-01)', 'a'); INSERT INTO plain VALUES ('[1,2)', '[2024-01-01,2025-01-01)');

@@ -1,0 +1,1 @@
+INSERT INTO t (a) VALUES (5), (6); INSERT INTO u VALUES (5);

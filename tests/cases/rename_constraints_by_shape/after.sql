@@ -1,0 +1,3 @@
+CREATE TABLE p (id int CONSTRAINT uno PRIMARY KEY, u int CONSTRAINT dos UNIQUE, c int CONSTRAINT tres CHECK (c > 0));
+CREATE TABLE q (id int CONSTRAINT cuatro REFERENCES p, x int CONSTRAINT cinco NOT NULL, r int4range, CONSTRAINT seis EXCLUDE USING gist (r WITH &&));
+CREATE INDEX siete ON q (x); COMMENT ON CONSTRAINT cuatro ON q IS 'k';

@@ -1,0 +1,3 @@
+CREATE TABLE p (id int PRIMARY KEY, a int NOT NULL);
+CREATE TABLE k (z int, CHECK (a > 0)) INHERITS (p);
+CREATE VIEW v AS SELECT a FROM k;

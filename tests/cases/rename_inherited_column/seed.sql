@@ -1,0 +1,1 @@
+INSERT INTO k VALUES (1, 2, 3);

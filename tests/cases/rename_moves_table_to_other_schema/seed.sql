@@ -1,0 +1,1 @@
+INSERT INTO a.t (x) VALUES ('p'); INSERT INTO a.u VALUES (1);

@@ -1,0 +1,1 @@
+SELECT id, c::text, d FROM t;

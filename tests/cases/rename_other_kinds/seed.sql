@@ -1,0 +1,1 @@
+INSERT INTO t VALUES (DEFAULT, ROW(1,'a'), 5);

@@ -1,0 +1,1 @@
+INSERT INTO e VALUES (1,1,'a'),(2,2,'b'); INSERT INTO r VALUES (1,1);

@@ -1,0 +1,2 @@
+CREATE TABLE a (id int PRIMARY KEY, x int NOT NULL);
+CREATE TABLE b (id int PRIMARY KEY, y text NOT NULL);

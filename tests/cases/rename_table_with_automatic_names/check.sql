@@ -1,0 +1,1 @@
+SELECT * FROM v ORDER BY 1;
