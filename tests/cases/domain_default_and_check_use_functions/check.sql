@@ -1,0 +1,1 @@
+SELECT id, d::text FROM t;

@@ -1,0 +1,1 @@
+SELECT id, d::int, ds::text FROM t;

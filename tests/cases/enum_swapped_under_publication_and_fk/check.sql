@@ -1,0 +1,1 @@
+SELECT id, k::text, u::text FROM b ORDER BY id;

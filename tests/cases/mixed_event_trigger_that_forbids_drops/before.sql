@@ -1,0 +1,4 @@
+CREATE SCHEMA ops;
+CREATE TABLE t (id int PRIMARY KEY, a text, gone text);
+CREATE VIEW v AS SELECT id, gone FROM t;
+CREATE FUNCTION old_f() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;

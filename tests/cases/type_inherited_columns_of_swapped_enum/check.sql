@@ -1,0 +1,1 @@
+SELECT id, s::text FROM base UNION ALL SELECT id, s::text FROM p ORDER BY 1, 2;

@@ -1,0 +1,1 @@
+SELECT id::int, n FROM t;
