@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.devdb.account import popen_options
 from pgsluice.pipeline.devdb.binaries import CLEAN_ENVIRONMENT
+from pgsluice.pipeline.devdb.filelock import make_passable
 from pgsluice.pipeline.devdb.folders import STORAGE_VARIABLE, cache_base, forget_unused
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def cached_cluster(
     forget_unused(cluster.parent)
     draft = cluster.with_name(f"draft-{cluster.name}")
     shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(mode=0o700, parents=True)
+    make_passable(cluster.parent)
+    draft.mkdir(mode=0o700)
     if account:
         account.own(draft)
     _initdb(bin_dir, draft, account)

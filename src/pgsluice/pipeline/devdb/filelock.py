@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -53,10 +54,19 @@ class FileLock:
         os.pwrite(self.fd, text.encode(), 0)
 
 
+def make_passable(folder: Path) -> None:
+    """Create a folder that, when it is root's, the server's account may pass through whatever the umask."""
+    folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):  # removed since
+        mode = folder.stat().st_mode
+        if os.getuid() == 0 and mode & 0o011 != 0o011:
+            folder.chmod(mode | 0o011)
+
+
 def try_lock(path: Path, *, shared: bool = False) -> FileLock | None:
     """Take the lock at once, creating file and folder, or return None while another holds it."""
     while True:
-        path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        make_passable(path.parent)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:  # the folder was removed since

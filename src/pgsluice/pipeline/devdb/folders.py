@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from pgsluice.errors import InputError, UnreachableError
+from pgsluice.pipeline.devdb.filelock import make_passable
 
 RUNTIME_VARIABLE: Final = "PGSLUICE_RUNTIME_DIR"
 CACHE_VARIABLE: Final = "PGSLUICE_CACHE_DIR"
@@ -135,9 +136,11 @@ def make_private(folder: Path) -> None:
     Raises:
         UnreachableError: It cannot be created, or belongs to or is writable by somebody else.
     """
-    mode = 0o711 if os.getuid() == 0 else 0o700
     try:
-        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        if os.getuid() == 0:
+            make_passable(folder)
+        else:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
     except OSError as exc:
         raise UnreachableError(
@@ -177,7 +180,7 @@ def _user_cache() -> Path:
 
 def _can_hold_files(folder: Path) -> bool:
     try:
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_passable(folder)
     except OSError:
         return False
     return os.access(folder, os.W_OK | os.X_OK)
