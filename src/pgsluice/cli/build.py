@@ -35,7 +35,8 @@ def build(
     *,
     target: TargetOption = None,
     allow_destructive: Annotated[
-        bool, typer.Option("--allow-destructive", help="Agree to every loss of data that is named.")
+        bool,
+        typer.Option("--allow-destructive", help="Agree to every loss of data that is named, in this build."),
     ] = False,
     online: Annotated[
         bool | None,
@@ -51,8 +52,8 @@ def build(
     """Turn the schema's edits into a migration that was proved on a real PostgreSQL.
 
     Compares what the migrations lead to with what the schema files say, renders the difference through the
-    migration's template, runs it on scratch databases without and with rows, and writes the migration,
-    atlas.sum and pgsluice.lock together, or nothing.
+    migration's template, and runs it on scratch databases: without rows, with rows, and on the upgrade
+    fixtures of tests/upgrades. Then it writes migration, atlas.sum and pgsluice.lock together, or nothing.
     """
     from pgsluice.cli.report import build_json, build_text
     from pgsluice.pipeline.build import build_target

@@ -27,7 +27,12 @@ EXAMPLES = """\b
 Examples:
   pgsluice check                       on every server that this machine has
   pgsluice check --all-versions        a missing major is an error: for CI
-  pgsluice check --junit check.xml     a report for CI"""
+  pgsluice check --junit check.xml     a report for CI
+
+\b
+Exit codes:
+  0 everything holds     1 a proof failed     2 wrong input
+  3 no server            4 the migrations are not the recorded ones"""
 
 
 @app.command(epilog=EXAMPLES)
@@ -49,7 +54,7 @@ def check(
     says.
     """
     from pgsluice.cli.junit import junit_xml
-    from pgsluice.pipeline.check import check_on, find_servers, missing_majors
+    from pgsluice.pipeline.check import check_folder, check_on, find_servers, missing_majors
 
     project = load(ctx)
     targets = project.targets if target is None else (project.target(target),)
@@ -60,10 +65,11 @@ def check(
             f"no PostgreSQL {', '.join(map(str, missing))} was found",
             hint="install it, or narrow postgres in the project's configuration",
         )
-    results: list[CheckResult] = []
+    results = [check_folder(project, one) for one in targets]
+    sound = tuple(one for one, result in zip(targets, results, strict=True) if result.problem is None)
     with progress() as shown:
-        for dev in servers.values():
-            results.extend(check_on(project, targets, dev, progress=shown))
+        for dev in servers.values() if sound else ():
+            results.extend(check_on(project, sound, dev, progress=shown))
     for result in results:
         if not as_json and result.problem is not None:
             problem = "\n".join(result.problem.lines())

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from pgsluice.cli.output import Session, print_error, print_error_line, print_problem
-from pgsluice.errors import InputError, PipelineError
+from pgsluice.errors import ExitCode, InputError, PipelineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print_error_line("interrupted")
         return EXIT_INTERRUPTED
+    except OSError as exc:
+        if exc.filename is None:
+            return _report_bug(exc)
+        print_error(InputError(f"{exc.filename}: {exc.strerror}"), as_json=as_json)
+        return int(ExitCode.USAGE)
     except Exception as exc:  # noqa: BLE001 the last resort: every fault ends as text and exit code
         return _report_bug(exc)
     return code

@@ -88,7 +88,7 @@ def _kept_line(result: BuildResult) -> str:
     if result.outcome == "removed":
         return f"removed {files}: the schema of {result.target} is again what came before it"
     if result.outcome == "recorded":
-        return f"nothing to do: the migrations of {result.target} lead to this schema, pgsluice.lock says so"
+        return f"nothing to do: the migrations of {result.target} lead to this schema already"
     verb = "is as it was" if len(result.files) == 1 else "are as they were"
     kept = f", {files} {verb}" if files else ""
     return f"nothing to do: the schema of {result.target} is the one of the last proved build{kept}"

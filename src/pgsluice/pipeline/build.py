@@ -15,7 +15,14 @@ from pgsluice import __version__
 from pgsluice.errors import InputError, RefusedError
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
 from pgsluice.pipeline.digest import schema_files
-from pgsluice.pipeline.history import Migration, check_name, next_version, read_history, split_filename
+from pgsluice.pipeline.history import (
+    RESERVED_NAMES,
+    Migration,
+    check_name,
+    next_version,
+    read_history,
+    split_filename,
+)
 from pgsluice.pipeline.lockfile import LOCK_NAME, TEMPLATE_SUFFIX, Lock, digest_templates, read_lock
 from pgsluice.pipeline.publish import StaleError, publish_files
 from pgsluice.pipeline.verify import FindingCode, verify_target
@@ -151,7 +158,7 @@ def _build(
         made = make(
             project, target, task, server=server, allow_destructive=allow_destructive, progress=progress
         )
-        lock = _lock(target, digest=made.schema_digest, major=server.major)
+        lock = Lock(made.schema_digest, tool=__version__, postgres=server.major)
         description = server.description
     if not made.rendered:
         return _without_migration(project, target, task, lock=lock, seen=seen, plan=made.plan)
@@ -159,7 +166,13 @@ def _build(
     paths = _paths(target, task, made.rendered)
     files: dict[Path, bytes | None] = {one.path: None for one in task.old}
     files |= {path: file.text.encode() for path, file in zip(paths, made.rendered, strict=True)}
-    opened = replace(lock, open=tuple(path.name for path in paths), online=task.online)
+    opened = replace(
+        lock,
+        templates=_templates(target, (*task.base, *map(split_filename, paths))),
+        open=tuple(path.name for path in paths),
+        online=task.online,
+        made=lock.schema,
+    )
     _write(project, target, files, lock=opened, seen=seen)
     return BuildResult(
         target.name,
@@ -200,7 +213,9 @@ def choose(project: Project, target: Target, *, name: str | None, online: bool |
     findings = verify_target(project, target)
     history = read_history(target.migrations_dir)
     alone = all(one.filename in anew for one in history)
-    _refuse_changed_history(project, target, findings, opened=anew, alone=alone)
+    refuse_changed_history(project, target, findings, opened=anew, alone=alone)
+    if name is None and old:
+        _refuse_unclear(findings, old[0])
     later = [one for one in history if old and one.filename > old[-1].filename]
     if later:
         raise RefusedError(
@@ -229,12 +244,20 @@ def choose(project: Project, target: Target, *, name: str | None, online: bool |
     )
 
 
-def _refuse_changed_history(
-    project: Project, target: Target, found: Sequence[Finding], *, opened: tuple[str, ...], alone: bool
+def refuse_changed_history(
+    project: Project,
+    target: Target,
+    found: Sequence[Finding],
+    *,
+    opened: tuple[str, ...] = (),
+    alone: bool = False,
 ) -> None:
-    """Refuse what happened to closed migrations; the open one is written anew whatever happened to it.
+    """Refuse what happened to migrations, except to the `opened` one, which is written anew.
 
     When it is `alone`, a lost sum told nothing about closed ones, and is written anew too.
+
+    Raises:
+        RefusedError: The folder is not as it was recorded.
     """
     happened = [one for one in found if one.code not in TOLERATED]
     findings = [
@@ -251,6 +274,16 @@ def _refuse_changed_history(
         )
 
 
+def _refuse_unclear(findings: Sequence[Finding], old: Migration) -> None:
+    """Refuse to guess when one migration is open and a template waits for another."""
+    for finding in findings:
+        if finding.code is FindingCode.TEMPLATE_WITHOUT_MIGRATION:
+            raise InputError(
+                f"{finding.message}, and {old.filename} is open: which of both is to be built",
+                hint=f"{finding.hint}, or pgsluice build {old.name}",
+            )
+
+
 def _is_written_anew(finding: Finding, project: Project, target: Target, opened: tuple[str, ...]) -> bool:
     if finding.code not in OVERWRITTEN:
         return False
@@ -265,7 +298,7 @@ def is_current(target: Target, task: Task, *, name: str | None) -> bool:
         return False
     if task.old and lock.online != task.online:
         return False
-    if dict(lock.templates) != digest_templates(target.templates_dir):
+    if dict(lock.templates) != _templates(target, (*task.base, *task.old)):
         return False
     starts = name is not None and not task.old
     return not (starts and (target.templates_dir / f"{name}{TEMPLATE_SUFFIX}").is_file())
@@ -276,6 +309,7 @@ def _without_migration(
 ) -> BuildResult:
     """Nothing differs: record the text, and take away an open migration that has become empty."""
     files: dict[Path, bytes | None] = {one.path: None for one in task.old}
+    lock = replace(lock, templates=_templates(target, task.base))
     _write(project, target, files, lock=lock if files else _kept_open(lock, task), seen=seen)
     outcome = Outcome.REMOVED if files else Outcome.RECORDED
     shown = _shown(project, task.old)
@@ -283,9 +317,12 @@ def _without_migration(
 
 
 def _kept_open(lock: Lock, task: Task) -> Lock:
-    """The new lock with the migration that was open before, if it is still there."""
+    """The new lock with what the old one said of the newest migration, open or not, if it is still there."""
+    if task.lock is None:
+        return lock
+    lock = replace(lock, made=task.lock.made)
     there = {one.filename for one in task.base}
-    if task.lock is None or not task.lock.open or not there.issuperset(task.lock.open):
+    if not task.lock.open or not there.issuperset(task.lock.open):
         return lock
     return replace(lock, open=task.lock.open, online=task.lock.online)
 
@@ -310,13 +347,15 @@ def _paths(target: Target, task: Task, rendered: Sequence[Rendered]) -> list[Pat
     return [one.path for one in history[len(task.base) :]]
 
 
-def _lock(target: Target, *, digest: str, major: int) -> Lock:
-    return Lock(
-        schema=digest,
-        templates=digest_templates(target.templates_dir),
-        tool=__version__,
-        postgres=major,
-    )
+def _templates(target: Target, migrations: Sequence[Migration]) -> dict[str, str]:
+    """The digests of the templates that belong to a migration, or are there for all."""
+    names = {one.name for one in migrations} | RESERVED_NAMES
+    digests = digest_templates(target.templates_dir).items()
+    return {
+        template: digest
+        for template, digest in digests
+        if template.startswith("_") or template.removesuffix(TEMPLATE_SUFFIX) in names
+    }
 
 
 def _write(

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pgsluice import __version__
-from pgsluice.errors import FindingError, PipelineError
-from pgsluice.pipeline.build import Task
+from pgsluice.errors import FindingError, PipelineError, RefusedError
+from pgsluice.pipeline.build import TOLERATED, Task, refuse_changed_history
 from pgsluice.pipeline.devdb import DevServer, open_dev
+from pgsluice.pipeline.digest import schema_digest
 from pgsluice.pipeline.fixtures import read_fixtures, split_history
 from pgsluice.pipeline.history import Migration, read_history
 from pgsluice.pipeline.lockfile import read_lock
@@ -23,6 +24,7 @@ from pgsluice.pipeline.render import ONLINE
 from pgsluice.pipeline.snapshot import compare
 from pgsluice.pipeline.states import read_states, search_path
 from pgsluice.pipeline.upgrade import MigrationText
+from pgsluice.pipeline.verify import verify_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +82,19 @@ def missing_majors(project: Project, found: dict[int, str]) -> tuple[int, ...]:
     """Majors that the project must run on and that were not found."""
     lowest, highest = project.postgres
     return tuple(major for major in range(lowest, highest + 1) if major not in found)
+
+
+def check_folder(project: Project, target: Target) -> CheckResult:
+    """Whether the migrations are the recorded ones: where they are not, nothing else is worth a proof."""
+    started = time.monotonic()
+    problem: PipelineError | None = None
+    findings = [one for one in verify_target(project, target) if one.code not in TOLERATED]
+    try:
+        refuse_changed_history(project, target, findings)
+    except RefusedError as exc:
+        problem = exc
+    name = "the migrations are the recorded ones"
+    return CheckResult(target.name, "files", name, time.monotonic() - started, problem)
 
 
 def check_on(
@@ -194,9 +209,11 @@ def _ask_migra(
 
 
 def _can_be_made_again(target: Target, history: tuple[Migration, ...], server: DevServer) -> bool:
-    """Bytes are promised for one version of the tool and one major of the server."""
+    """Bytes are promised for one text of the schema, one version of the tool, one major of the server."""
     lock = read_lock(target.migrations_dir)
     if lock is None or not history or lock.tool != __version__ or lock.postgres != server.major:
+        return False
+    if lock.made != schema_digest(target.schema_dir):
         return False
     return history[-1].path.read_text(encoding="utf-8").find(OURS, 0, 200) >= 0
 

@@ -46,14 +46,14 @@ def find_plan(before: Snapshot, after: Snapshot, measure: Measure, *, hints: Seq
         RefusedError: A difference that the plan cannot bring home, each named with facet and both values.
     """
     if not compare(after, before):
-        return Plan(notes=column_order(after, before))
+        return Plan()
     renames, start = _renamed(before, after, measure, hints)
     plan = _led_by(renames, make_plan(start, after), hints)
     for _ in range(ROUNDS):
         reached = _measured(plan.statements, measure)
         left = compare(after, reached)
         if not left:
-            return replace(plan, notes=plan.notes + column_order(after, reached))
+            return replace(plan, notes=plan.notes + column_order(after, reached, plan.touched))
         more = make_plan(reached, after, settling=True)
         if not more.statements:
             break
@@ -127,13 +127,13 @@ def _joined(plan: Plan, more: Plan) -> Plan:
     )
 
 
-def column_order(expected: Snapshot, actual: Snapshot) -> tuple[str, ...]:
-    """Tables whose columns stand in another order: a difference in kind, told and left."""
+def column_order(expected: Snapshot, actual: Snapshot, tables: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Those of `tables` whose columns stand in another order: a difference in kind, told and left."""
     wanted, found = _columns(expected), _columns(actual)
     return tuple(
         f"column order of {'.'.join(table)} stays {', '.join(found[table])}; "
         f"the schema has {', '.join(wanted[table])}"
-        for table in sorted(wanted.keys() & found.keys())
+        for table in sorted(wanted.keys() & found.keys() & set(tables))
         if wanted[table] != found[table]
     )
 

@@ -23,6 +23,7 @@ TEMPLATE_SUFFIX: Final = ".sql.j2"
 
 _HEADER: Final = "# Written by `pgsluice build`; do not edit.\n"
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "made": (str,),
     "online": (bool,),
     "open": (str, list),
     "postgres": (int,),
@@ -39,7 +40,8 @@ class Lock:
 
     `schema` is the digest of the schema folder, `templates` the digests of the target's templates by file
     name, `tool` the version of pgsluice, `postgres` the major version that the last build ran on, `open`
-    the file names of the migration that the next build regenerates: one, or several when it is `online`.
+    the file names of the migration that the next build regenerates: one, or several when it is `online`;
+    `made` is the digest of the schema from which the newest migration was made.
     """
 
     schema: str
@@ -48,10 +50,13 @@ class Lock:
     postgres: int = 0
     open: tuple[str, ...] = ()
     online: bool = False
+    made: str = ""
 
     def render(self) -> bytes:
         """The file's bytes."""
         lines = [_HEADER]
+        if self.made:
+            lines.append(f"made = {_quote(self.made)}\n")
         if self.online:
             lines.append("online = true\n")
         if self.open:
@@ -133,6 +138,7 @@ def _from_table(table: Mapping[str, object], *, path: Path) -> Lock:
         postgres=major,
         open=names,
         online=table.get("online") is True,
+        made=str(table.get("made", "")),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from pgsluice.errors import FindingError, InputError
+from pgsluice.errors import FindingError, InputError, Location
 from pgsluice.pipeline.devdb import bootstrap
 from pgsluice.pipeline.diff import find_plan
 from pgsluice.pipeline.fixtures import read_fixtures, split_history
@@ -103,6 +103,13 @@ def _make(
         )
     render = _render_online if task.online else _render
     plan, rendered = render(plan, states, project, template=template, agreed=agreed)
+    if not plan.statements and not any(one.template for file in rendered for one in file.statements):
+        shown = project.relative(template) if template is not None else ""
+        raise InputError(
+            "the template writes nothing, and the schema does not differ",
+            location=Location(shown),
+            hint=f"fill its blocks, or rm {shown}",
+        )
     progress("proving the migration")
     with ThreadPoolExecutor(2) as pool:
         without_rows = pool.submit(_prove, states, rendered, rows=(), opinion=opinion)
@@ -231,7 +238,8 @@ def _prove_on_rows(
         if _shows_a_null(cause, states):
             raise
         tables = ", ".join(f"{schema}.{table}" for schema, table in plan.touched)
-        return (), (f"{tables}: the row made for the proof does not fit: {cause.diag.message_primary}",)
+        word = "is refused" if cause.sqlstate == REFUSAL else "does not fit"
+        return (), (f"{tables}: the row made for the proof {word}: {cause.diag.message_primary}",)
 
 
 def _is_about_values(sqlstate: str | None) -> bool:

@@ -41,12 +41,18 @@ ROUTINES: Final = frozenset({"function", "aggregate"})
 class Hint(Protocol):
     """A `-- pgsluice: renamed from` directive as the sources give it."""
 
-    kind: str
-    schema: str | None
-    table: str | None
-    old: str
-    new: str
-    location: Location
+    @property
+    def kind(self) -> str: ...
+    @property
+    def schema(self) -> str | None: ...
+    @property
+    def table(self) -> str | None: ...
+    @property
+    def old(self) -> str: ...
+    @property
+    def new(self) -> str: ...
+    @property
+    def location(self) -> Location: ...
 
 
 def hinted_renames(hints: Iterable[Hint], before: Snapshot, after: Snapshot) -> tuple[Statement, ...]:
