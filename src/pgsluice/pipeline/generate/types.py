@@ -123,7 +123,8 @@ def create_domain(new: Object, checks: list[Object]) -> list[Step]:
     if new.get("default") is not None:
         words.append(f"DEFAULT {new.get('default')}")
     if new.get("not_null"):
-        words.append("NOT NULL")
+        named = new.get("not_null_name")
+        words.append(f"CONSTRAINT {ident(named)} NOT NULL" if named else "NOT NULL")
     words += [f"CONSTRAINT {ident(check.path[2])} {check.get('definition')}" for check in checks]
     return [Step(" ".join(words), Phase.EXPAND)]
 
@@ -138,6 +139,8 @@ def _alter_domain(old: Object, new: Object, scene: Scene) -> Alteration | None:
         new.get("not_null") and "not_null" in facets and is_held_inside(old.address, scene)
     ):
         return None
+    if new.get("not_null") and "not_null_name" in facets:
+        return None  # only PostgreSQL 17 and later could name it afterwards
     head, steps = f"ALTER DOMAIN {qualified(new.path)}", []
     if "default" in facets:
         clause = "DROP DEFAULT" if new.get("default") is None else f"SET DEFAULT {new.get('default')}"

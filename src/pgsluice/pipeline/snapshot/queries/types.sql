@@ -25,6 +25,8 @@ select
       from pg_type as b, pg_collation as co join pg_namespace as cn on cn.oid = co.collnamespace
       where b.oid = t.typbasetype and co.oid = t.typcollation and t.typcollation <> b.typcollation) end,
     'not_null', case when t.typtype = 'd' then nullif(t.typnotnull, false) end,
+    'not_null_name', case when t.typtype = 'd' then (select k.conname from pg_constraint as k
+      where k.contypid = t.oid and k.contype = 'n' and k.conname <> t.typname || '_not_null') end,
     'default', case when t.typtype = 'd' then coalesce(pg_get_expr(t.typdefaultbin, 'pg_type'::regclass), t.typdefault) end,
     'range', case when t.typtype = 'r' then (
       select jsonb_strip_nulls(jsonb_build_object(

@@ -1,0 +1,1 @@
+SELECT id, d::int, e::int, f::int FROM t;
