@@ -9,6 +9,7 @@ from pgsluice.pipeline.generate.lineage import (
     brought_by,
     joins_tree,
     joins_with,
+    leaves_parent,
     must_be_made_anew,
 )
 from pgsluice.pipeline.generate.naming import ident, literal, options, qualified
@@ -139,7 +140,7 @@ def _unchanged(column: Address, scene: Scene) -> bool:
 
 
 def _drop(old: Object, scene: Scene) -> list[Step]:
-    if old.get("inherited") == "only" and not scene.settling:
+    if old.get("inherited") == "only" and not scene.settling and not leaves_parent(old, scene):
         return []
     if old.get("type") == "n":
         return unname_not_null(old, scene)
@@ -246,7 +247,7 @@ def _index_statistics(old: Object | None, new: Object) -> list[Step]:
 
 
 def _drop_index(old: Object, scene: Scene) -> list[Step]:
-    if old.get("parent") is not None:
+    if old.get("parent") is not None and not leaves_parent(old, scene):
         return []
     work = Work.DROP_INDEX if _is_alone(old) else None
     return [Step(f"DROP INDEX {qualified(old.path)}", Phase.RETIRE, work=work)]

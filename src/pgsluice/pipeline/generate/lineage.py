@@ -61,9 +61,12 @@ def lacks_for_joining(table: Object, scene: Scene) -> bool:
 
 
 def joins_with(new: Object, scene: Scene) -> bool:
-    """Whether a table is to join a tree that has this column or check already, so that it must bring its own."""
-    above = [Address(new.kind, (*parent, new.path[2])) for parent in parents_of(new.path, scene.after)]
-    return joins_tree(new, scene) and any(one in scene.before.objects for one in above)
+    """Whether a table is to join a tree that has this column or check by then, so that it must bring its own."""
+    return joins_tree(new, scene) and any(
+        Address(new.kind, (*parent, new.path[2])) in scene.before.objects
+        or Address("table", parent) not in scene.before.objects
+        for parent in parents_of(new.path, scene.after)
+    )
 
 
 def joins_tree(part: Object, scene: Scene) -> bool:
@@ -71,6 +74,19 @@ def joins_tree(part: Object, scene: Scene) -> bool:
     table = Address("table", part.path[:2])
     old, new = scene.before.objects.get(table), scene.after.objects[table]
     return old is not None and new.get("parent") is not None and old.get("parent") != new.get("parent")
+
+
+def leaves_parent(part: Object, scene: Scene) -> bool:
+    """Whether the table of this inherited column, constraint or index lives on without the parent it came from."""
+    table = tuple(part.get("table")) if part.kind == "index" else part.path[:2]
+    new = scene.after.objects.get(Address("table", table))
+    above = brought_by(part, scene.before)
+    if new is None or above is None:
+        return False
+    gone = [one for one in parents_of(table, scene.before) if one not in parents(new)]
+    if part.kind == "index":
+        return bool(gone)
+    return above.path[:2] in gone and not any(one not in gone for one in parents_of(table, scene.before))
 
 
 def leave_parents(old: Object, new: Object | None) -> list[Step]:

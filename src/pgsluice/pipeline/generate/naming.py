@@ -42,6 +42,11 @@ def qualified(path: Iterable[str]) -> str:
     return ".".join(ident(part) for part in path)
 
 
+def alter_column(path: Sequence[str]) -> str:
+    """`alter table … alter column …` for a column's path."""
+    return f"ALTER TABLE {qualified(path[:2])} ALTER COLUMN {ident(path[2])}"
+
+
 def literal(text: str) -> str:
     """A string constant that reads the same under any `standard_conforming_strings`."""
     quoted = "'" + text.replace("'", "''") + "'"

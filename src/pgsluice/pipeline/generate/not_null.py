@@ -20,10 +20,18 @@ def written_not_null(column: Object, scene: Scene) -> str | None:
         return None
     named = scene.not_nulls.get(column.path)
     if named is None:
-        return "NOT NULL"
+        return _automatic(column, scene)
     if named.get("inherited") == "only" and column.get("inherited") is not None:
         return None
     return f"CONSTRAINT {ident(named.path[2])} NOT NULL" if is_plain(named) else "NOT NULL"
+
+
+def _automatic(column: Object, scene: Scene) -> str:
+    """`not null`, with the automatic name spelt out where another table's constraint has it already."""
+    schema, table, name = column.path
+    wanted = automatic(table, name, "not_null")
+    others = scene.not_null_names.get((schema, wanted), frozenset()) - {table}
+    return f"CONSTRAINT {ident(wanted)} NOT NULL" if others else "NOT NULL"
 
 
 def name_not_null(new: Object) -> list[Step]:

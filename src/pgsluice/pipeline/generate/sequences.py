@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgsluice.pipeline.generate.columns import sequence_changes, sequence_words
-from pgsluice.pipeline.generate.naming import qualified
+from pgsluice.pipeline.generate.counters import restart_if_unused, sequence_changes, sequence_words
+from pgsluice.pipeline.generate.naming import ident, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Phase
@@ -23,6 +23,12 @@ def own_sequence(sequence: Object) -> Step:
     return Step(f"ALTER SEQUENCE {qualified(sequence.path)} OWNED BY {owner}", Phase.EXPAND)
 
 
+def give_sequence(sequence: Object, to: str | None) -> Step:
+    """Let a sequence, which is tied to no column, change hands; None for whoever runs the migration."""
+    target = ident(to) if to is not None else "CURRENT_USER"
+    return Step(f"ALTER SEQUENCE {qualified(sequence.path)} OWNER TO {target}", Phase.EXPAND)
+
+
 def disown_sequence(sequence: Object) -> Step:
     """Untie a sequence, so that it outlives its table."""
     return Step(f"ALTER SEQUENCE {qualified(sequence.path)} OWNED BY NONE", Phase.PREPARE)
@@ -37,7 +43,10 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration:
     facets = changed(old, new)
     if "type" in facets:
         words.insert(0, f"AS {new.get('type')}")
-    steps = [Step(f"ALTER SEQUENCE {qualified(new.path)} {' '.join(words)}", Phase.EXPAND)] if words else []
+    name = qualified(new.path)
+    sql = f"ALTER SEQUENCE {name} {' '.join(words)}"
+    sql = restart_if_unused(sql, old=dict(old.facets), new=dict(new.facets), name=name)
+    steps = [Step(sql, Phase.EXPAND)] if words else []
     if "persistence" in facets:
         steps.append(
             Step(

@@ -77,6 +77,15 @@ class Scene:
             if address.kind == "constraint" and obj.get("type") == "n"
         }
 
+    @cached_property
+    def not_null_names(self) -> dict[tuple[str, str], frozenset[str]]:
+        """The tables of *before* with a not-null constraint of this schema and name that is not automatic."""
+        found: dict[tuple[str, str], frozenset[str]] = defaultdict(frozenset)
+        for address, obj in self.before.objects.items():
+            if address.kind == "constraint" and obj.get("type") == "n":
+                found[address.path[0], address.path[2]] |= {address.path[1]}
+        return found
+
     def users_of(self, address: Address, kinds: Collection[str]) -> frozenset[Address]:
         """The objects of the given kinds that need `address` in *before*."""
         return frozenset(user for user in self.users.get(address, ()) if user.kind in kinds)

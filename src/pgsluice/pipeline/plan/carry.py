@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgsluice.pipeline.generate.columns import counters_after_rows
+from pgsluice.pipeline.generate.counters import counters_after_rows
 from pgsluice.pipeline.generate.held import HELD, brought_back, kept_aside
 from pgsluice.pipeline.generate.tables import bring_rows_back, carry_rows_aside
 from pgsluice.pipeline.plan.conversions import refuse_unreadable_copies

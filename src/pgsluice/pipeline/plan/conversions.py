@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import Alteration, Scene
-from pgsluice.pipeline.generate.columns import type_dependants
 from pgsluice.pipeline.generate.conversion import Conversion
 from pgsluice.pipeline.generate.held import HELD, is_held_inside
+from pgsluice.pipeline.generate.type_change import type_dependants
 from pgsluice.pipeline.snapshot import Address
 
 if TYPE_CHECKING:

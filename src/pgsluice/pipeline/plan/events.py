@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pgsluice.pipeline.generate import KINDS, Alteration, Scene, unchangeable
 from pgsluice.pipeline.generate.database_wide import relist
-from pgsluice.pipeline.generate.lineage import brought_by
+from pgsluice.pipeline.generate.lineage import brought_by, leaves_parent
 from pgsluice.pipeline.generate.step import changed
 from pgsluice.pipeline.plan.conversions import (
     pulled_along,
@@ -186,7 +186,8 @@ def taken_along(obj: Object, events: Events, scene: Scene) -> Address | None:
             return above
         holder = scene.before.objects.get(above)
         above = container(holder) if holder is not None else None
-    whole = brought_by(obj, scene.before) if obj.get("inherited") != "merged" else None
+    stays = obj.get("inherited") == "merged" or leaves_parent(obj, scene)
+    whole = brought_by(obj, scene.before) if not stays else None
     if whole is not None and whole in events.destroyed:
         return whole
     if obj.kind in ("constraint", "index", "statistics") and not events.rebuilt(obj.address):

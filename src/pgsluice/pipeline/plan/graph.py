@@ -9,20 +9,23 @@ from dataclasses import dataclass, field
 from pgsluice.pipeline.generate import KINDS, Scene, Step
 from pgsluice.pipeline.generate.columns import add_column
 from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
-from pgsluice.pipeline.generate.lineage import brought_by
 from pgsluice.pipeline.generate.held import drop_aside, put_aside
+from pgsluice.pipeline.generate.lineage import brought_by
 from pgsluice.pipeline.generate.not_null import is_plain
-from pgsluice.pipeline.generate.sequences import disown_sequence, own_sequence
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
 from pgsluice.pipeline.plan.carry import carried_columns, rows_aside, rows_back
-from pgsluice.pipeline.plan.occupied import ROUTINES, occupied
-from pgsluice.pipeline.plan.partitions import add_partition_moves
 from pgsluice.pipeline.plan.events import Events, container, steps_aside, taken_along
+from pgsluice.pipeline.plan.occupied import ROUTINES, occupied
+from pgsluice.pipeline.plan.ownership import add_ownership
+from pgsluice.pipeline.plan.partitions import add_partition_moves
+from pgsluice.pipeline.plan.persistence import order_persistence
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
 EARLY = frozenset({Phase.PREPARE, Phase.EXPAND})
+# Parts of a table that can be dropped ahead of it, where a cycle wants it.
+CUTTABLE = frozenset({"default", "constraint", "index", "trigger", "policy", "rule"})
 # Their `install` steps are switches and tuning, which nobody has to wait for.
 STRUCTURAL = frozenset({"table", "column"})
 
@@ -87,7 +90,8 @@ def build_graph(events: Events, scene: Scene, *, apart: frozenset[Address]) -> G
         graph.add("decorate", address, decorate_changed(old, new, scene))
     _follow_parents(graph, events, scene)
     _discard_last(graph, events, scene)
-    _add_ownership(graph, events, scene)
+    add_ownership(graph, events, scene)
+    order_persistence(graph, events, scene)
     _add_carried_rows(graph, events, scene)
     add_partition_moves(graph, events, scene)
     _order_by_needs(graph, events, scene)
@@ -154,9 +158,7 @@ def _add_drops(graph: Graph, events: Events, scene: Scene, apart: frozenset[Addr
     for address in sorted(events.destroyed):
         old = scene.before.objects[address]
         above = taken_along(old, events, scene)
-        if above is not None and not (
-            address.kind == "constraint" and old.get("type") == "f" and above in apart
-        ):
+        if above is not None and not (address.kind in CUTTABLE and _is_apart(old, apart)):
             covered.append((address, above))
             continue
         if address in events.put_aside:
@@ -169,6 +171,11 @@ def _add_drops(graph: Graph, events: Events, scene: Scene, apart: frozenset[Addr
         while above in above_of:
             above = above_of[above]
         graph.alias("drop", address, ("drop", above))
+
+
+def _is_apart(old: Object, apart: frozenset[Address]) -> bool:
+    table = tuple(old.get("table")) if old.kind == "index" else old.path[:2]
+    return Address("table", table) in apart
 
 
 def _add_creates(graph: Graph, events: Events, scene: Scene, apart: frozenset[Address]) -> None:
@@ -252,34 +259,6 @@ def _create_steps(new: Object, members: list[Object], scene: Scene) -> list[Step
 
 def _constraint_rank(one: Object) -> tuple[int, str]:
     return ("pucx".index(one.get("type")), one.path[2])
-
-
-def _add_ownership(graph: Graph, events: Events, scene: Scene) -> None:
-    """Tie sequences to their columns last, untie first those that outlive a table."""
-    for address, new in sorted(scene.after.objects.items()):
-        if address.kind != "sequence":
-            continue
-        old = scene.before.objects.get(address)
-        was = old.get("owned_by") if old is not None else None
-        owner_gone = was is not None and Address("column", tuple(was)) in events.destroyed
-        if address in events.created:
-            was = None
-        if owner_gone and address not in events.destroyed:
-            graph.add("disown", address, [disown_sequence(new)])
-            graph.precede(
-                graph.of("disown", address), graph.of("drop", Address("column", tuple(old.get("owned_by"))))
-            )  # type: ignore[union-attr]
-            was = None
-        if new.get("owned_by") != was:
-            graph.add("own", address, [own_sequence(new)])
-            links = graph.of("own", address)
-            graph.precede(
-                graph.of("create", address) + graph.of("alter", address) + graph.of("disown", address), links
-            )
-            if new.get("owned_by"):
-                column = Address("column", tuple(new.get("owned_by")))
-                graph.precede(graph.of("create", column)[:1], links)
-                graph.precede(links, graph.of("decorate", Address("table", column.path[:2])))
 
 
 def _add_carried_rows(graph: Graph, events: Events, scene: Scene) -> None:

@@ -10,8 +10,8 @@ from pgsluice.pipeline.generate.lineage import leave_parents, parents
 from pgsluice.pipeline.generate.partitions import (
     detach_partition,
     inside,
-    own_names,
     outside,
+    own_names,
     route_all,
     route_rows,
     set_rows_aside,
@@ -71,7 +71,11 @@ def _own_parts(graph: Graph, table: Address, events: Events, scene: Scene) -> li
     nodes = [
         node for one in parts for action in ("drop", "create", "alter") for node in graph.of(action, one)
     ]
-    return [node for node in nodes if node.address.path[:2] == table.path]
+    own = [node for node in nodes if node.address.path[:2] == table.path]
+    for one in events.destroyed:
+        if one.kind == "index" and tuple(scene.before.objects[one].get("table")) == table.path:
+            own += [node for node in graph.of("drop", one) if node.address == one]
+    return own
 
 
 def _order_tree(tree: _Tree, graph: Graph, events: Events, scene: Scene) -> None:
@@ -166,7 +170,8 @@ def _fit_columns(new: Object, tree: _Tree, graph: Graph, events: Events, scene: 
             graph.precede([node], attach)
     for address in events.destroyed if attach else ():
         if address.kind == "column" and address.path[:2] in (tree.address.path, new.path):
-            graph.precede(graph.of("drop", address), attach)
+            drops = [node for node in graph.of("drop", address) if node.address.kind == "column"]
+            graph.precede(drops, attach)
 
 
 def _move_rows(tree: _Tree, graph: Graph, events: Events, scene: Scene) -> None:

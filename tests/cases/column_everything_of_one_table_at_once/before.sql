@@ -1,0 +1,10 @@
+CREATE TYPE st AS ENUM ('new', 'done');
+CREATE TABLE t (id serial PRIMARY KEY, a text NOT NULL, b int DEFAULT 3, c st DEFAULT 'new' NOT NULL, d text COLLATE "C" UNIQUE, e int GENERATED ALWAYS AS (b + 1) STORED, gone text);
+CREATE INDEX i1 ON t (a, b) WHERE c = 'new'; CREATE INDEX i2 ON t (lower(d));
+CREATE VIEW v AS SELECT id, a, c, e FROM t WHERE c = 'new'; CREATE VIEW w AS SELECT id FROM v;
+CREATE MATERIALIZED VIEW m AS SELECT c, count(*) AS n FROM t GROUP BY c; CREATE UNIQUE INDEX m_c ON m (c);
+CREATE FUNCTION tf() RETURNS trigger LANGUAGE plpgsql AS 'begin return new; end';
+CREATE TRIGGER tr BEFORE UPDATE OF c, a ON t FOR EACH ROW WHEN (new.c = 'done') EXECUTE FUNCTION tf();
+ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t TO mx_reader USING (c = 'new'); GRANT SELECT ON v, w, m TO mx_reader;
+CREATE FUNCTION byst(st) RETURNS SETOF t LANGUAGE sql AS 'select * from t where c = $1';
+CREATE TABLE k (t int REFERENCES t, d text COLLATE "C" REFERENCES t (d));

@@ -1,0 +1,1 @@
+SELECT id, a, b, c::text, d, (SELECT count(*) FROM k) FROM t ORDER BY 1;

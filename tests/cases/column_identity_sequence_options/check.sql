@@ -1,0 +1,1 @@
+SELECT (SELECT array_agg(id ORDER BY id) FROM a), (SELECT array_agg(id) FROM b);

@@ -1,0 +1,1 @@
+CREATE TABLE r (id int PRIMARY KEY, a int8range, b text, during tstzrange, EXCLUDE USING gist (a WITH &&) WHERE (id > 1), CONSTRAINT ex2 EXCLUDE USING hash (b WITH =), CONSTRAINT ex3 EXCLUDE USING gist (during WITH &&, a WITH -|-) DEFERRABLE INITIALLY DEFERRED);

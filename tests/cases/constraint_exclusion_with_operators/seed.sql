@@ -1,0 +1,1 @@
+INSERT INTO r VALUES (1, NULL, 'x', NULL);

@@ -1,0 +1,5 @@
+CREATE TABLE p (id int PRIMARY KEY, alt text UNIQUE);
+CREATE TABLE k (id bigint PRIMARY KEY, p int NOT NULL REFERENCES p ON UPDATE CASCADE, q text REFERENCES p (alt));
+CREATE TABLE g (k bigint REFERENCES k, p int REFERENCES p);
+CREATE VIEW v AS SELECT p.id, k.id AS k FROM p JOIN k ON k.p = p.id;
+COMMENT ON CONSTRAINT k_p_fkey ON k IS 'to p';

@@ -1,0 +1,5 @@
+CREATE TABLE p (id text PRIMARY KEY, alt varchar(20) UNIQUE);
+CREATE TABLE k (id int PRIMARY KEY, p text NOT NULL REFERENCES p ON UPDATE CASCADE, q varchar(20) REFERENCES p (alt));
+CREATE TABLE g (k int REFERENCES k, p text REFERENCES p);
+CREATE VIEW v AS SELECT p.id, k.id AS k FROM p JOIN k ON k.p = p.id;
+COMMENT ON CONSTRAINT k_p_fkey ON k IS 'to p';

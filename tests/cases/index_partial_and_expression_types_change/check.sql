@@ -1,0 +1,1 @@
+SELECT id, j::text::jsonb, s::text, n::text, ts::date FROM t;

@@ -1,0 +1,1 @@
+SELECT id, k, b FROM e ORDER BY 1;

@@ -1,0 +1,1 @@
+INSERT INTO e VALUES (1, 2);

@@ -1,0 +1,1 @@
+CREATE SEQUENCE a; CREATE TABLE b (id int); CREATE TABLE c (id int); CREATE TABLE d (x int); CREATE VIEW e AS SELECT 1 AS x; CREATE TABLE f (id int); CREATE TABLE g (id int); CREATE INDEX h ON b (id);

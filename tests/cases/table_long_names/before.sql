@@ -1,0 +1,1 @@
+CREATE TABLE a_table_with_a_name_that_is_as_long_as_names_may_get_in_pg_63ch (a_column_with_quite_a_long_name_too int GENERATED ALWAYS AS IDENTITY, b_column_with_quite_a_long_name_too serial NOT NULL, c int UNIQUE CHECK (c > 0));

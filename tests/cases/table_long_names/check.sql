@@ -1,0 +1,1 @@
+SELECT a_column_with_quite_a_long_name_too, c FROM a_table_with_a_name_that_is_as_long_as_names_may_get_in_pg_63ch;
