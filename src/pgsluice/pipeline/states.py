@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.history import Migration
     from pgsluice.pipeline.statement import Statement
 
-AS_A_MIGRATION: Final = "set local search_path = ''; set local check_function_bodies = off"
+AS_A_MIGRATION: Final = "set local check_function_bodies = off"
 OUTSIDERS: Final = """
 select pg_catalog.pg_describe_object(d.classid, d.objid, 0)
 from pg_catalog.pg_depend as d
