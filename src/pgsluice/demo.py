@@ -83,7 +83,8 @@ def run_demo(folder: Path, *, shown: Callable[[str], None], progress: Callable[[
     place = shlex.quote(str(folder))
     shown("atlas.sum and pgsluice.lock record it; CI checks them without a database:")
     shown(
-        f"  $ cd {place} && pgsluice verify\n  $ pgsluice dev stop     # the scratch server, when you are done"
+        f"  $ cd {place} && pgsluice verify\n"
+        "  $ pgsluice dev stop     # the scratch server, when you are done"
     )
 
 

@@ -37,7 +37,7 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Something a reviewer must know about one statement: `code` is documented in docs/reference/hazards.md."""
+    """Something a reviewer must know about one statement; docs/reference/hazards.md has every `code`."""
 
     code: str
     text: str
