@@ -57,7 +57,7 @@ def add_column(new: Object, scene: Scene, *, default: str | None) -> list[Step]:
     table = qualified(new.path[:2])
     owes = new.get("not_null") and default is None and not new.get("identity") and not new.get("generated")
     not_null = written_not_null(new, scene) if not owes else None
-    backfill = Backfill(*new.path, new.get("type")) if owes else None
+    backfill = Backfill(new.path[0], new.path[1], new.path[2], new.get("type")) if owes else None
     steps = [
         Step(
             f"ALTER TABLE {table} ADD COLUMN {column_definition(new, default, not_null=not_null)}",
@@ -180,7 +180,7 @@ def _tuning(old: Object | None, new: Object) -> list[Step]:
     head, steps = alter_column(new.path), []
 
     def differs(facet: str) -> bool:
-        return (old.get(facet) if old else None) != new.get(facet)
+        return bool((old.get(facet) if old else None) != new.get(facet))
 
     if differs("storage"):
         steps.append(

@@ -174,7 +174,7 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
 
 
 def _must_give_way(old: Object, new: Object, scene: Scene) -> bool:
-    """Whether the table's own check would merge with the one that a parent brings, which shall be the only one."""
+    """Whether the table's own check would merge with the one that a parent brings and that shall be alone."""
     above = brought_by(new, scene.after)
     return new.get("inherited") == "only" and above is not None and above not in scene.before.objects
 
@@ -272,7 +272,8 @@ def _alter_index(old: Object, new: Object, scene: Scene) -> Alteration | None:
         if "tablespace" in facets:
             steps.append(
                 Step(
-                    f"ALTER INDEX {qualified(new.path)} SET TABLESPACE {ident(new.get('tablespace') or 'pg_default')}",
+                    f"ALTER INDEX {qualified(new.path)} SET TABLESPACE "
+                    f"{ident(new.get('tablespace') or 'pg_default')}",
                     Phase.ENFORCE,
                 )
             )
@@ -292,7 +293,8 @@ def _leaves_tree(index: Object, scene: Scene) -> bool:
 def _create_domain_check(new: Object, scene: Scene) -> list[Step]:
     return [
         Step(
-            f"ALTER DOMAIN {qualified(new.path[:2])} ADD CONSTRAINT {ident(new.path[2])} {new.get('definition')}",
+            f"ALTER DOMAIN {qualified(new.path[:2])} ADD CONSTRAINT {ident(new.path[2])} "
+            f"{new.get('definition')}",
             Phase.ENFORCE,
         )
     ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pgsluice.pipeline.generate.naming import alter_column, automatic, ident, literal, qualified
 from pgsluice.pipeline.generate.step import Scene, Step
-from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 BOUNDS: Final = {
     "smallint": (-(2**15), 2**15 - 1),

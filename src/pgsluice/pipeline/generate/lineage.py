@@ -61,7 +61,7 @@ def lacks_for_joining(table: Object, scene: Scene) -> bool:
 
 
 def joins_with(new: Object, scene: Scene) -> bool:
-    """Whether a table is to join a tree that has this column or check by then, so that it must bring its own."""
+    """Whether a table is to join a tree that has this column or check by then: it must bring its own."""
     return joins_tree(new, scene) and any(
         Address(new.kind, (*parent, new.path[2])) in scene.before.objects
         or Address("table", parent) not in scene.before.objects
@@ -77,7 +77,7 @@ def joins_tree(part: Object, scene: Scene) -> bool:
 
 
 def leaves_parent(part: Object, scene: Scene) -> bool:
-    """Whether the table of this inherited column, constraint or index lives on without the parent it came from."""
+    """Whether the table of this inherited column, constraint or index outlives its bond with the parent."""
     table = tuple(part.get("table")) if part.kind == "index" else part.path[:2]
     new = scene.after.objects.get(Address("table", table))
     above = brought_by(part, scene.before)

@@ -15,7 +15,7 @@ def is_plain(constraint: Object) -> bool:
 
 
 def written_not_null(column: Object, scene: Scene) -> str | None:
-    """`not null` as a column's own definition says it; None where the column may be null or a parent says it."""
+    """`not null` as a column's own definition says it; None where it may be null or a parent says it."""
     if not column.get("not_null"):
         return None
     named = scene.not_nulls.get(column.path)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.naming import automatic, ident, qualified
 from pgsluice.pipeline.generate.not_null import rename_not_null
 from pgsluice.pipeline.generate.step import Scene, Step
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase, RowCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HASHED: Final = "satisfies_hash_partition"
 NAMED_NOT_NULLS: Final = 180000
@@ -22,7 +24,7 @@ def detach_partition(old: Object) -> Step:
 
 
 def own_names(old: Object, scene: Scene) -> list[Step]:
-    """On servers before 18, what 18 would need: a table on its own names its not-null constraints after itself."""
+    """Before 18, what 18 would need: a table on its own names its not-null constraints after itself."""
     if scene.after.version_num >= NAMED_NOT_NULLS:
         return []
     return [
@@ -40,7 +42,7 @@ def own_names(old: Object, scene: Scene) -> list[Step]:
 
 
 def attach_partition(old: Object, new: Object, scene: Scene) -> Step:
-    """Put a table into a tree; rows that fit neither its bound nor, if it was there before, the tree are refused."""
+    """Put a table into a tree; rows that fit neither its bound nor the tree it was in before are refused."""
     name, bound = ".".join(new.path), new.get("bound")
     hazard = Hazard("scans-table", f"{name} is scanned to check that its rows fit the bound")
     siblings = [
@@ -64,12 +66,12 @@ def attach_partition(old: Object, new: Object, scene: Scene) -> Step:
 
 def attach_created(new: Object) -> Step:
     """Put a table that was just created into its tree."""
-    sql = f"ALTER TABLE {qualified(new.get('parent'))} ATTACH PARTITION {qualified(new.path)} {new.get('bound')}"
-    return Step(sql, Phase.EXPAND)
+    parent, name = qualified(new.get("parent")), qualified(new.path)
+    return Step(f"ALTER TABLE {parent} ATTACH PARTITION {name} {new.get('bound')}", Phase.EXPAND)
 
 
 def differs_from_tree(new: Object, columns: Sequence[Object], scene: Scene) -> bool:
-    """Whether `partition of` would give other columns than the wanted ones: another order, other names of not null."""
+    """Whether `partition of` would give columns in another order, or not-null constraints of another name."""
     tree = tuple(new.get("parent"))
     above = {obj.path[2]: obj for obj in scene.parts[tree] if obj.kind == "column"}
     if [column.path[2] for column in columns] != sorted(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pgsluice.pipeline.generate.counters import restart_if_unused, sequence_changes, sequence_words
 from pgsluice.pipeline.generate.naming import ident, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Object
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 
 def _create(new: Object, scene: Scene) -> list[Step]:
@@ -48,12 +52,8 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration:
     sql = restart_if_unused(sql, old=dict(old.facets), new=dict(new.facets), name=name)
     steps = [Step(sql, Phase.EXPAND)] if words else []
     if "persistence" in facets:
-        steps.append(
-            Step(
-                f"ALTER SEQUENCE {qualified(new.path)} SET {'UNLOGGED' if new.get('persistence') else 'LOGGED'}",
-                Phase.EXPAND,
-            )
-        )
+        word = "UNLOGGED" if new.get("persistence") else "LOGGED"
+        steps.append(Step(f"ALTER SEQUENCE {name} SET {word}", Phase.EXPAND))
     return Alteration(tuple(steps))
 
 

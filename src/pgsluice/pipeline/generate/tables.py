@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.columns import column_definition, column_leftovers
 from pgsluice.pipeline.generate.lineage import join_parents, lacks_for_joining
@@ -17,8 +17,10 @@ from pgsluice.pipeline.generate.partitions import (
     tree_defaults,
 )
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
-from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Address, Object
 
 # A change of these cannot be made on the table that is there.
 FIXED: Final = frozenset({"form", "partition_key", "server"})
@@ -33,7 +35,8 @@ def create_table(
     constraints: list[Object],
 ) -> list[Step]:
     """`create table` with its own columns, and the defaults and constraints that may stand inside."""
-    head = f"CREATE {_persistence(new)}{'FOREIGN ' if new.get('form') == 'foreign' else ''}TABLE {qualified(new.path)}"
+    foreign = "FOREIGN " if new.get("form") == "foreign" else ""
+    head = f"CREATE {_persistence(new)}{foreign}TABLE {qualified(new.path)}"
     attached = new.get("parent") is not None and differs_from_tree(new, columns, scene)
     if attached:
         defaults = tree_defaults(new, scene) | defaults
@@ -60,6 +63,7 @@ def create_table(
 
 def _column(column: Object, defaults: dict[str, str], attached: bool, scene: Scene) -> str:
     named = scene.not_nulls.get(column.path)
+    not_null: str | None
     if attached and column.get("not_null"):
         not_null = f"CONSTRAINT {ident(named.path[2])} NOT NULL" if named is not None else "NOT NULL"
     else:
@@ -212,7 +216,7 @@ def _switches(old: Object | None, new: Object) -> list[Step]:
     table = f"ALTER TABLE {qualified(new.path)}"
 
     def differs(facet: str) -> bool:
-        return (old.get(facet) if old else None) != new.get(facet)
+        return bool((old.get(facet) if old else None) != new.get(facet))
 
     if differs("row_security"):
         lost = (Hazard("row-security-lost", f"row security of {'.'.join(new.path)} is switched off"),)
@@ -245,7 +249,8 @@ def carry_rows_aside(old: Object, values: list[str]) -> Step:
     listed = ", ".join(values)
     hazard = Hazard("rewrites-table", f"{'.'.join(old.path)} is rebuilt and its rows copied twice")
     return Step(
-        f"CREATE TEMPORARY TABLE {_aside(old.address)} ON COMMIT DROP AS\nSELECT {listed} FROM {only}{qualified(old.path)}",
+        f"CREATE TEMPORARY TABLE {_aside(old.address)} ON COMMIT DROP AS\n"
+        f"SELECT {listed} FROM {only}{qualified(old.path)}",
         Phase.PREPARE,
         (hazard,),
     )

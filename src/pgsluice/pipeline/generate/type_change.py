@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.naming import alter_column, ident, qualified
 from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.generate.step import Scene, Step
-from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Address, Object
 
 # What must be gone while a column's type changes; PostgreSQL itself brings indexes and constraints along.
 TYPE_DISTURBS: Final = frozenset(
@@ -30,12 +32,22 @@ RANGES: Final = frozenset(
 )
 # From the left to the right no value is lost.
 WIDENS: Final = frozenset(
-    {("smallint", "integer"), ("smallint", "bigint"), ("integer", "bigint"), ("smallint", "numeric"), ("integer", "numeric"),
-     ("bigint", "numeric"), ("real", "double precision"), ("smallint", "double precision"), ("integer", "double precision"),
-     ("character varying", "text"), ("name", "text"), ("date", "timestamp without time zone"), ("json", "jsonb"),
-     ("date", "timestamp with time zone"), ("timestamp without time zone", "timestamp with time zone"),
-     ("timestamp with time zone", "timestamp without time zone"), ("integer", "boolean"), ("bit", "bit varying")}
-)  # fmt: skip
+    (was, now)
+    for was, wider in {
+        "smallint": ("integer", "bigint", "numeric", "double precision"),
+        "integer": ("bigint", "numeric", "double precision", "boolean"),
+        "bigint": ("numeric",),
+        "real": ("double precision",),
+        "character varying": ("text",),
+        "name": ("text",),
+        "json": ("jsonb",),
+        "bit": ("bit varying",),
+        "date": ("timestamp without time zone", "timestamp with time zone"),
+        "timestamp without time zone": ("timestamp with time zone",),
+        "timestamp with time zone": ("timestamp without time zone",),
+    }.items()
+    for now in wider
+)
 
 
 def type_dependants(column: Address, scene: Scene) -> frozenset[Address]:

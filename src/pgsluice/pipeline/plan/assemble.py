@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.generate import KINDS, Scene, Step
@@ -14,6 +13,9 @@ from pgsluice.pipeline.plan.order import components, pull_early, topological
 from pgsluice.pipeline.plan.renames import suspected_renames
 from pgsluice.pipeline.snapshot import Address, Snapshot
 from pgsluice.pipeline.statement import PHASE_ORDER, Loss, Phase, Plan, RowCheck, Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KIND_RANK: Final = {kind: position for position, kind in enumerate(KINDS)}
 ACTION_RANK: Final = {

@@ -26,7 +26,7 @@ class Events:
     """The double-entry book: an address in both `destroyed` and `created` is rebuilt.
 
     `converted` are columns that stay while their type is rebuilt; the types in `put_aside` are renamed and
-    dropped only when the last column has left them. `relisted` are publications that lost a table to its rebuild.
+    dropped only when the last column has left them. `relisted` are publications that lost a table so.
     """
 
     destroyed: set[Address] = field(default_factory=set)

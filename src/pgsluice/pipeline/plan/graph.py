@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pgsluice.pipeline.generate import KINDS, Scene, Step
 from pgsluice.pipeline.generate.columns import add_column
@@ -23,6 +23,9 @@ from pgsluice.pipeline.plan.persistence import order_persistence
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 EARLY = frozenset({Phase.PREPARE, Phase.EXPAND})
 # Parts of a table that can be dropped ahead of it, where a cycle wants it.
 CUTTABLE = frozenset({"default", "constraint", "index", "trigger", "policy", "rule"})
@@ -32,7 +35,7 @@ STRUCTURAL = frozenset({"table", "column"})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One statement: what it does (`drop`, `create`, …) to which object, and its place in that object's steps."""
+    """One statement: what it does (`drop`, `create`, …) to which object, and its place among its steps."""
 
     action: str
     address: Address
@@ -168,9 +171,10 @@ def _add_drops(graph: Graph, events: Events, scene: Scene, apart: frozenset[Addr
             graph.add("drop", address, KINDS[address.kind].drop(old, scene))
     above_of = dict(covered)
     for address, above in covered:
-        while above in above_of:
-            above = above_of[above]
-        graph.alias("drop", address, ("drop", above))
+        top = above
+        while top in above_of:
+            top = above_of[top]
+        graph.alias("drop", address, ("drop", top))
 
 
 def _is_apart(old: Object, apart: frozenset[Address]) -> bool:
@@ -286,12 +290,11 @@ def _waited_for(graph: Graph, address: Address, user: Object) -> list[Node]:
     if address.kind not in STRUCTURAL:
         return nodes
     late = user.kind in ("constraint", "index")
-    waits = [
+    return [
         node
         for node in nodes
         if graph.steps[node].phase in EARLY or (late and graph.steps[node].phase is Phase.ENFORCE)
     ]
-    return waits
 
 
 def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:

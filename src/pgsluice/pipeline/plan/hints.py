@@ -123,7 +123,7 @@ class _Renaming:
                 yield self._done(moved, new, f"ALTER {identity(now)} SET SCHEMA {ident(new.path[0])}")
 
     def _known(self, address: Address, at: int) -> Object | None:
-        """The object of *before*; a routine also by its name alone, as its argument types may have new names."""
+        """The object of *before*; a routine also by its name alone, as its types may have new names."""
         found = self.before.objects.get(address)
         if found is None and address.kind in ROUTINES and at == 1:
             same = [

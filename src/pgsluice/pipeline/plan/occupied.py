@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pgsluice.pipeline.generate.naming import automatic
-from pgsluice.pipeline.snapshot import Object
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.snapshot import Object
 
 RELATIONS = frozenset({"table", "view", "materialized view", "sequence", "index"})
 TYPES = frozenset({"table", "view", "materialized view", "enum", "composite", "domain", "range", "base type"})

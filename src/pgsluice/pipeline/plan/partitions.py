@@ -118,13 +118,17 @@ def _trees(events: Events, scene: Scene) -> list[_Tree]:
         old, new = before.get(address), after.get(address)
         moved = address in events.altered and _place(old) != _place(new)
         was, now = _parents(old), _parents(new)
-        for parent in was if old is not None else ():
-            gone = address in events.destroyed and old.get("parent") and parent not in events.destroyed
-            if gone or (moved and (parent not in now or old.get("parent"))):
-                trees.setdefault(parent, ([], []))[0].append(old)
-        for parent in now if new is not None else ():
-            if address in events.created or (moved and (parent not in was or new.get("parent"))):
-                trees.setdefault(parent, ([], []))[1].append(new)
+        if old is not None:
+            dropped = address in events.destroyed and old.get("parent") is not None
+            for parent in was:
+                away = moved and (parent not in now or old.get("parent") is not None)
+                if away or (dropped and parent not in events.destroyed):
+                    trees.setdefault(parent, ([], []))[0].append(old)
+        if new is not None:
+            for parent in now:
+                joined = moved and (parent not in was or new.get("parent") is not None)
+                if joined or address in events.created:
+                    trees.setdefault(parent, ([], []))[1].append(new)
     return [_tree(parent, leaving, coming, scene) for parent, (leaving, coming) in sorted(trees.items())]
 
 
