@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import tomllib
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 import pytest
 
+from pgsluice.cli.main import EXIT_BUG, main
 from pgsluice.pipeline.snapshot import Snapshot, compare, read_snapshot
-from tests.client import apply_migration, dump_schema, pgsluice, psql
+from tests.client import apply_migration, dump_schema, psql
 from tests.conftest import EMBEDDED, LOCAL, server_url
 
 if TYPE_CHECKING:
@@ -78,10 +80,13 @@ class Project:
         (self.root / "schema/app/all.sql").write_text(text, encoding="utf-8")
 
     def build(self, name: str, *flags: str) -> tuple[int, str]:
-        """Run `pgsluice build`; the exit code and all that it printed."""
-        done = pgsluice(self.root, "build", name, *flags, dev=self.dev)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, done.stderr + done.stdout
+        """Run `pgsluice build` in this process; the exit code and all that it printed."""
+        printed = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
+            patch.setenv("PGSLUICE_DEV", self.dev)
+            code = main(["--project", str(self.root), "build", name, *flags])
+        assert code != EXIT_BUG, printed.getvalue()
+        return code, printed.getvalue()
 
     def migrations(self) -> frozenset[Path]:
         """The files that builds wrote."""
