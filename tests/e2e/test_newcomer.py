@@ -100,7 +100,7 @@ def test_other_text_with_an_equal_catalog_updates_only_the_lock(make: MakeProjec
     before = project.contents()
     project.fails(1, "verify")
     assert project.ok("build") == (
-        "nothing to do: the migrations of app lead to this schema, pgsluice.lock says so\n"
+        "nothing to do: the migrations of app lead to this schema already\n"
     )
     after = project.contents()
     assert {name for name in after if after[name] != before.get(name)} == {"migrations/app/pgsluice.lock"}
@@ -165,12 +165,15 @@ def test_new_refuses_a_template_that_exists(make: MakeProject) -> None:
     )
 
 
-def test_template_as_new_writes_it_builds_a_migration_without_effect(make: MakeProject) -> None:
+def test_template_as_new_writes_it_is_refused_while_it_is_empty(make: MakeProject) -> None:
     project = make({"schema/app/users.sql": USERS})
     project.ok("build", "first")
     project.ok("new", "nothing_yet")
-    project.ok("build", "nothing_yet")
-    project.ok("verify")
+    message = "the template writes nothing, and the schema does not differ"
+    assert project.fails(2, "build", "nothing_yet") == (
+        f"error: templates/app/nothing_yet.sql.j2: {message}\n"
+        "hint: fill its blocks, or rm templates/app/nothing_yet.sql.j2\n"
+    )
 
 
 def test_every_command_prints_json_that_parses(make: MakeProject) -> None:

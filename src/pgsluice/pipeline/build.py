@@ -309,7 +309,7 @@ def _without_migration(
 ) -> BuildResult:
     """Nothing differs: record the text, and take away an open migration that has become empty."""
     files: dict[Path, bytes | None] = {one.path: None for one in task.old}
-    lock = replace(lock, templates=_templates(target, task.base))
+    lock = replace(lock, templates=_templates(target, task.base), made=lock.schema)
     _write(project, target, files, lock=lock if files else _kept_open(lock, task), seen=seen)
     outcome = Outcome.REMOVED if files else Outcome.RECORDED
     shown = _shown(project, task.old)
