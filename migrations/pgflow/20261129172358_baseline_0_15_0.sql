@@ -263,9 +263,9 @@ COMMENT ON COLUMN pgflow.deps.step_slug IS 'The child: the step that waits.';
 
 COMMENT ON TABLE pgflow.flows IS 'Flow definitions and the options that their steps inherit.';
 
-COMMENT ON COLUMN pgflow.flows.opt_base_delay IS 'Seconds that the exponential back-off between attempts starts from.';
-
 COMMENT ON COLUMN pgflow.flows.opt_max_attempts IS 'How often a task is tried in all, the first attempt included.';
+
+COMMENT ON COLUMN pgflow.flows.opt_base_delay IS 'Seconds that the exponential back-off between attempts starts from.';
 
 COMMENT ON COLUMN pgflow.flows.opt_timeout IS 'Seconds that a claimed task has before its message becomes visible again.';
 
@@ -281,11 +281,11 @@ COMMENT ON TABLE pgflow.step_states IS 'Where each step of a run stands.';
 
 COMMENT ON COLUMN pgflow.step_states.initial_tasks IS 'Planned number of tasks; null while unknown, as for a map whose parent has not ended.';
 
-COMMENT ON COLUMN pgflow.step_states.output IS 'Written together with the status completed; null is a legal output.';
+COMMENT ON COLUMN pgflow.step_states.remaining_tasks IS 'Tasks still to end; null until the step has started.';
 
 COMMENT ON COLUMN pgflow.step_states.remaining_deps IS 'Parents that are neither completed nor skipped; the step is ready at 0.';
 
-COMMENT ON COLUMN pgflow.step_states.remaining_tasks IS 'Tasks still to end; null until the step has started.';
+COMMENT ON COLUMN pgflow.step_states.output IS 'Written together with the status completed; null is a legal output.';
 
 COMMENT ON COLUMN pgflow.step_states.skip_reason IS 'condition_unmet, handler_failed or dependency_skipped; null unless the step was skipped.';
 
@@ -299,49 +299,49 @@ COMMENT ON COLUMN pgflow.step_task_record.msg_id IS 'The PGMQ message that annou
 
 COMMENT ON TABLE pgflow.step_tasks IS 'Units of work: one for a single step, one for each element of a map step.';
 
-COMMENT ON COLUMN pgflow.step_tasks.attempts_count IS 'Claims so far; a recovery does not count as one.';
-
-COMMENT ON COLUMN pgflow.step_tasks.last_worker_id IS 'The worker that claimed the task last; null if none did, or if that worker''s row is gone.';
-
 COMMENT ON COLUMN pgflow.step_tasks.message_id IS 'The PGMQ message that announces the task; null until it has been sent.';
-
-COMMENT ON COLUMN pgflow.step_tasks.output IS 'The handler''s result; a failed task keeps an output that its step could not use.';
-
-COMMENT ON COLUMN pgflow.step_tasks.permanently_stalled_at IS 'When recovery gave the task up for good; null otherwise. Nothing clears it.';
-
-COMMENT ON COLUMN pgflow.step_tasks.requeued_count IS 'How often recovery put the task back into its queue.';
 
 COMMENT ON COLUMN pgflow.step_tasks.task_index IS 'Position of the element in the mapped array, from 0; 0 for a single step.';
 
+COMMENT ON COLUMN pgflow.step_tasks.attempts_count IS 'Claims so far; a recovery does not count as one.';
+
+COMMENT ON COLUMN pgflow.step_tasks.output IS 'The handler''s result; a failed task keeps an output that its step could not use.';
+
+COMMENT ON COLUMN pgflow.step_tasks.last_worker_id IS 'The worker that claimed the task last; null if none did, or if that worker''s row is gone.';
+
+COMMENT ON COLUMN pgflow.step_tasks.requeued_count IS 'How often recovery put the task back into its queue.';
+
+COMMENT ON COLUMN pgflow.step_tasks.permanently_stalled_at IS 'When recovery gave the task up for good; null otherwise. Nothing clears it.';
+
 COMMENT ON TABLE pgflow.steps IS 'Steps of a flow''s definition.';
-
-COMMENT ON COLUMN pgflow.steps.deps_count IS 'Number of parents.';
-
-COMMENT ON COLUMN pgflow.steps.forbidden_input_pattern IS 'The step runs only if its input does not contain this object; null sets no condition.';
-
-COMMENT ON COLUMN pgflow.steps.opt_base_delay IS 'Seconds that the back-off starts from; null takes the flow''s value.';
-
-COMMENT ON COLUMN pgflow.steps.opt_max_attempts IS 'How often a task is tried in all; null takes the flow''s value.';
-
-COMMENT ON COLUMN pgflow.steps.opt_start_delay IS 'Seconds between a step''s start and the visibility of its messages; null is 0.';
-
-COMMENT ON COLUMN pgflow.steps.opt_timeout IS 'Seconds that a claimed task has; null takes the flow''s value.';
-
-COMMENT ON COLUMN pgflow.steps.required_input_pattern IS 'The step runs only if its input contains this object; null sets no condition.';
-
-COMMENT ON COLUMN pgflow.steps.step_index IS 'Position in the order of definition, which is a topological order.';
 
 COMMENT ON COLUMN pgflow.steps.step_type IS 'single: one task. map: one for each element of its parent''s output, or of the run''s input.';
 
-COMMENT ON COLUMN pgflow.steps.when_exhausted IS 'What the last failed attempt does: fail the run, skip the step, or skip its dependants too.';
+COMMENT ON COLUMN pgflow.steps.step_index IS 'Position in the order of definition, which is a topological order.';
+
+COMMENT ON COLUMN pgflow.steps.deps_count IS 'Number of parents.';
+
+COMMENT ON COLUMN pgflow.steps.opt_max_attempts IS 'How often a task is tried in all; null takes the flow''s value.';
+
+COMMENT ON COLUMN pgflow.steps.opt_base_delay IS 'Seconds that the back-off starts from; null takes the flow''s value.';
+
+COMMENT ON COLUMN pgflow.steps.opt_timeout IS 'Seconds that a claimed task has; null takes the flow''s value.';
+
+COMMENT ON COLUMN pgflow.steps.opt_start_delay IS 'Seconds between a step''s start and the visibility of its messages; null is 0.';
+
+COMMENT ON COLUMN pgflow.steps.required_input_pattern IS 'The step runs only if its input contains this object; null sets no condition.';
+
+COMMENT ON COLUMN pgflow.steps.forbidden_input_pattern IS 'The step runs only if its input does not contain this object; null sets no condition.';
 
 COMMENT ON COLUMN pgflow.steps.when_unmet IS 'What an unmet condition does: fail the run, skip the step, or skip its dependants too.';
 
+COMMENT ON COLUMN pgflow.steps.when_exhausted IS 'What the last failed attempt does: fail the run, skip the step, or skip its dependants too.';
+
 COMMENT ON TABLE pgflow.worker_functions IS 'Functions that host workers, and how they are kept running.';
 
-COMMENT ON COLUMN pgflow.worker_functions.debounce IS 'Least time between two starts, and how old a heartbeat may be before its worker counts as dead.';
-
 COMMENT ON COLUMN pgflow.worker_functions.enabled IS 'False pauses the function: it is not started again until an operator sets this to true.';
+
+COMMENT ON COLUMN pgflow.worker_functions.debounce IS 'Least time between two starts, and how old a heartbeat may be before its worker counts as dead.';
 
 COMMENT ON COLUMN pgflow.worker_functions.last_invoked_at IS 'When the function was last started by a ping; null if never.';
 
@@ -349,10 +349,10 @@ COMMENT ON COLUMN pgflow.worker_functions.start_mode IS 'http: started by a ping
 
 COMMENT ON TABLE pgflow.workers IS 'Worker processes, live and past, each with its heartbeat.';
 
-COMMENT ON COLUMN pgflow.workers.deprecated_at IS 'When the worker was told to finish and take no new tasks; null while it may.';
+COMMENT ON COLUMN pgflow.workers.queue_name IS 'The queue that the worker polls.';
 
 COMMENT ON COLUMN pgflow.workers.function_name IS 'The deployed function or process that the worker runs in.';
 
-COMMENT ON COLUMN pgflow.workers.queue_name IS 'The queue that the worker polls.';
+COMMENT ON COLUMN pgflow.workers.deprecated_at IS 'When the worker was told to finish and take no new tasks; null while it may.';
 
 COMMENT ON COLUMN pgflow.workers.stopped_at IS 'When the worker ended in good order; null while it runs, and for one that died.';

@@ -99,9 +99,7 @@ def test_other_text_with_an_equal_catalog_updates_only_the_lock(make: MakeProjec
     project.write("schema/app/users.sql", USERS.replace("bigint", "int8"))
     before = project.contents()
     project.fails(1, "verify")
-    assert project.ok("build") == (
-        "nothing to do: the migrations of app lead to this schema already\n"
-    )
+    assert project.ok("build") == ("nothing to do: the migrations of app lead to this schema already\n")
     after = project.contents()
     assert {name for name in after if after[name] != before.get(name)} == {"migrations/app/pgsluice.lock"}
     project.ok("verify")
