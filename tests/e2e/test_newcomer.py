@@ -163,6 +163,24 @@ def test_new_refuses_a_template_that_exists(make: MakeProject) -> None:
     )
 
 
+def test_build_runs_the_upgrade_fixtures(make: MakeProject) -> None:
+    project = make({"schema/app/users.sql": USERS})
+    project.ok("build", "first")
+    fixture = project.write(
+        "tests/upgrades/app/first/users.sql",
+        "-- expect: accepted\n"
+        "insert into public.users (name) values ('Ada');\n"
+        "-- then:\n"
+        "select count(*) = 1 from public.users;\n",
+    )
+    project.write("schema/app/users.sql", USERS + "create index users_name_idx on public.users (name);\n")
+    assert "wrote " in project.ok("build", "name_index")
+    project.ok("check")
+    fixture.write_text(fixture.read_text().replace("= 1", "= 2"))
+    project.write("schema/app/users.sql", USERS + "create index users_by_name on public.users (name);\n")
+    assert "tests/upgrades/app/first/users.sql:4" in project.fails(1, "build")
+
+
 def test_template_as_new_writes_it_is_refused_while_it_is_empty(make: MakeProject) -> None:
     project = make({"schema/app/users.sql": USERS})
     project.ok("build", "first")

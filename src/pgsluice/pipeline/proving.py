@@ -285,15 +285,17 @@ def run_fixtures(
     Raises:
         FindingError: A fixture did not go as it says.
     """
-    folder = project.root / "tests" / "upgrades" / target.name
-    if not folder.is_dir():
+    fixtures = project.root / "tests" / "upgrades" / target.name
+    if not fixtures.is_dir():
         return 0
-    last, folder = "9" * 14, target.migrations_dir
-    new = [Migration(last, f"{task.name}{file.suffix}", folder / file.name) for file in rendered]
+    last = "9" * 14
+    new = [
+        Migration(last, f"{task.name}{file.suffix}", target.migrations_dir / file.name) for file in rendered
+    ]
     texts = {migration.filename: migration.path.read_text(encoding="utf-8") for migration in task.base}
     texts |= {one.filename: file.text for one, file in zip(new, rendered, strict=True)}
     ran = 0
-    for fixture in read_fixtures(folder, root=project.root):
+    for fixture in read_fixtures(fixtures, root=project.root):
         if fixture.through is not None and any(
             fixture.through in (one.version, one.name, one.path.stem) for one in task.base
         ):
