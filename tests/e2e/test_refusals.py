@@ -215,3 +215,25 @@ def rows_after(conninfo: str, project: Project, query: str) -> list[tuple[object
         for path in others:
             apply_migration(conninfo, path)
         return conn.execute(query.encode()).fetchall()
+
+
+def test_hint_with_a_name_that_the_table_never_had_is_bad_input(make: MakeProject) -> None:
+    project = make({"schema/app/t.sql": "create table t (curr text, b int);\n"})
+    project.ok("build", "first")
+    project.write(
+        "schema/app/t.sql",
+        "create table t (\n  currency text, -- pgsluice: renamed from currr\n  b int\n);\n",
+    )
+    assert project.fails(2, "build", "second") == (
+        "error: schema/app/t.sql:2:18: the hint renames currr to currency, "
+        "but public.t has no column currr\n"
+        "    currency text, -- pgsluice: renamed from currr\n"
+        "                   ^\n"
+        "hint: its columns are b, curr\n"
+    )
+    project.write(
+        "schema/app/t.sql",
+        "create table t (\n  currency text, -- pgsluice: renamed from curr\n  b int\n);\n",
+    )
+    project.ok("build", "second")
+    project.ok("check")

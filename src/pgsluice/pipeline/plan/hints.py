@@ -62,7 +62,8 @@ def hinted_renames(hints: Iterable[Hint], before: Snapshot, after: Snapshot) -> 
     schema is moved there, where the hint's old name is that of its former schema.
 
     Raises:
-        InputError: A hint whose object the schema does not have, or of a kind that has no name to change.
+        InputError: A hint whose object the schema does not have, whose old name the table never had, or of
+            a kind that has no name to change.
     """
     known = list(hints)
     for hint in known:
@@ -81,6 +82,8 @@ def hinted_renames(hints: Iterable[Hint], before: Snapshot, after: Snapshot) -> 
         if len(waiting) == len(pending):
             break
         pending = waiting
+    for hint in pending:
+        state.refuse_unknown_column(hint)
     return tuple(statements)
 
 
@@ -102,6 +105,23 @@ class _Renaming:
                 yield from self._attribute(hint, new)
             else:
                 yield from self._object(hint, new)
+
+    def refuse_unknown_column(self, hint: Hint) -> None:
+        """Refuse a hint whose table was there before, with neither the old name nor the new one.
+
+        Raises:
+            InputError: It names the columns that are there.
+        """
+        for new in _targets(hint, self.after) if hint.kind == "column" else ():
+            home = self._origin(new.path[:2])
+            names = [path[2] for kind, path in self.before.objects if kind == "column" and path[:2] == home]
+            if names and hint.old not in names and hint.new not in names:
+                raise InputError(
+                    f"the hint renames {hint.old} to {hint.new}, but {'.'.join(home)} "
+                    f"has no column {hint.old}",
+                    location=hint.location,
+                    hint=f"its columns are {', '.join(sorted(names))}",
+                )
 
     def _object(self, hint: Hint, new: Object) -> Iterator[Statement]:
         at = 0 if hint.kind == "schema" else 2 if hint.table is not None else 1
