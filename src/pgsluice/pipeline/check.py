@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,7 @@ from pgsluice.pipeline.proof import connected, validate_functions
 from pgsluice.pipeline.proving import make, run_one_fixture
 from pgsluice.pipeline.render import ONLINE
 from pgsluice.pipeline.snapshot import compare
-from pgsluice.pipeline.states import read_states, search_path
+from pgsluice.pipeline.states import States, read_states, search_path
 from pgsluice.pipeline.upgrade import MigrationText
 from pgsluice.pipeline.verify import verify_target
 
@@ -124,9 +124,10 @@ def _proofs(
     project: Project, target: Target, server: DevServer, progress: Callable[[str], None]
 ) -> Iterator[tuple[str, Callable[[], str | None]]]:
     history = read_history(target.migrations_dir)
-    yield "the migrations lead to the schema", lambda: _leads(project, target, history, server, progress)
-    yield "pg_dump sees no difference", lambda: _ask_pg_dump(project, target, history, server, progress)
-    yield "a second diff by migra is empty", lambda: _ask_migra(project, target, history, server, progress)
+    states = cache(lambda: read_states(server, target, history, root=project.root, progress=progress))
+    yield "the migrations lead to the schema", lambda: _leads(target, states())
+    yield "pg_dump sees no difference", lambda: _ask_pg_dump(target, states())
+    yield "a second diff by migra is empty", lambda: _ask_migra(target, states())
     if _can_be_made_again(target, history, server):
         yield (
             f"{history[-1].filename} is made again byte for byte",
@@ -151,14 +152,7 @@ def _proofs(
             )
 
 
-def _leads(
-    project: Project,
-    target: Target,
-    history: tuple[Migration, ...],
-    server: DevServer,
-    progress: Callable[[str], None],
-) -> None:
-    states = read_states(server, target, history, root=project.root, progress=progress)
+def _leads(target: Target, states: States) -> None:
     differences = compare(states.after, states.before)
     if differences:
         raise FindingError(
@@ -170,17 +164,10 @@ def _leads(
         validate_functions(conn, target.manages, search_path=search_path(target))
 
 
-def _ask_pg_dump(
-    project: Project,
-    target: Target,
-    history: tuple[Migration, ...],
-    server: DevServer,
-    progress: Callable[[str], None],
-) -> str | None:
-    states = read_states(server, target, history, root=project.root, progress=progress)
+def _ask_pg_dump(target: Target, states: States) -> str | None:
     if compare(states.after, states.before):
         return NOT_ASKED
-    with second_opinion(server, target, states.goal) as opinion, states.clone_of_base() as conninfo:
+    with second_opinion(states.server, target, states.goal) as opinion, states.clone_of_base() as conninfo:
         opinion.refuse_differences(
             opinion.start(conninfo),
             what=f"the migrations of target {target.name} do not lead to its schema",
@@ -189,19 +176,12 @@ def _ask_pg_dump(
         return opinion.note
 
 
-def _ask_migra(
-    project: Project,
-    target: Target,
-    history: tuple[Migration, ...],
-    server: DevServer,
-    progress: Callable[[str], None],
-) -> str | None:
-    states = read_states(server, target, history, root=project.root, progress=progress)
+def _ask_migra(target: Target, states: States) -> str | None:
     if compare(states.after, states.before):
         return NOT_ASKED
     with (
         states.clone_of_base() as base,
-        server.clone(states.goal) as goal,
+        states.server.clone(states.goal) as goal,
         connected(base) as have,
         connected(goal) as want,
     ):
