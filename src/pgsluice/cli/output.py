@@ -27,6 +27,17 @@ TargetOption = Annotated[
     str | None,
     typer.Option("--target", "-t", metavar="NAME", help="The target; may be left out when there is one."),
 ]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        "-d",
+        metavar="URL",
+        envvar="PGSLUICE_DATABASE",
+        show_envvar=False,
+        help="The database: a URL or libpq's `key=value` words; else PGSLUICE_DATABASE.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
