@@ -1,0 +1,243 @@
+"""Connections to a database that others use: reached with patience, with settings that nobody else chose."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+
+from pgsluice.errors import InputError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import psycopg
+    from tenacity import RetryCallState
+
+DATABASE_VARIABLE: Final = "PGSLUICE_DATABASE"
+APPLICATION: Final = "pgsluice"
+CONNECT_S: Final = 30.0
+ATTEMPT_S: Final = 10
+FIRST_PAUSE_S: Final = 0.25
+LONGEST_PAUSE_S: Final = 4.0
+REFUSED_AGAIN: Final = 2
+"""How often a server that is up is asked again: it may just have come up, or have no connection to spare."""
+EXAMPLE_URL: Final = "postgresql://deploy@db.example.com/app"
+
+# What roles, databases and the environment may have set otherwise; the proof of a migration ran under these.
+SETTINGS: Final[Mapping[str, str]] = {
+    "search_path": '"$user", public',
+    "check_function_bodies": "on",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "intervalstyle": "postgres",
+    "lock_timeout": "0",
+    "row_security": "on",
+    "statement_timeout": "0",
+    "timezone": "UTC",
+    "transaction_timeout": "0",
+}
+PIN_SETTINGS: Final = """
+select pg_catalog.set_config(given.name, given.value, false)
+from pg_catalog.unnest(%(names)s::text[], %(values)s::text[]) as given (name, value)
+join pg_catalog.pg_settings as known on pg_catalog.lower(known.name) = given.name
+"""
+READ_ONLY: Final = """
+select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::boolean
+"""
+KEEPALIVES: Final[Mapping[str, str]] = {
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+
+
+def _silent(_message: str) -> None:
+    """Drop progress messages."""
+
+
+def database_url(given: str | None) -> str:
+    """The database that a command works on.
+
+    Raises:
+        InputError: None was named, or it is not what libpq understands.
+    """
+    if not given:
+        raise InputError(
+            f"no database is named: give --database, or set {DATABASE_VARIABLE}",
+            hint=f"--database {EXAMPLE_URL}",
+        )
+    _parts(given)
+    return given
+
+
+def shown(url: str) -> str:
+    """A database as messages name it: database, place and user, never a password."""
+    parts = _parts(url)
+    service = f" of service {parts['service']}" if "service" in parts else ""
+    place = parts.get("host") or parts.get("hostaddr") or ("" if service else "the local socket")
+    port = f":{parts['port']}" if "port" in parts else ""
+    user = f" as {parts['user']}" if "user" in parts else ""
+    where = f" at {place}{port}" if place else ""
+    return f"{parts.get('dbname') or 'the default database'}{where}{service}{user}"
+
+
+@contextmanager
+def open_database(
+    url: str, *, progress: Callable[[str], None] = _silent, application_name: str = APPLICATION
+) -> Iterator[psycopg.Connection[Any]]:
+    """A connection in autocommit mode; its settings are `SETTINGS`, whatever role and database say.
+
+    A server that starts up, is about to stop or does not answer is asked again, for as long as the URL's
+    `connect_timeout` says, or half a minute.
+
+    Args:
+        url: A URL, or libpq's `key=value` words.
+        progress: Called with a line of text before each pause.
+        application_name: As others see it in `pg_stat_activity`; one in the URL wins.
+
+    Raises:
+        InputError: The URL is not valid.
+        UnreachableError: There is no connection; with what libpq said.
+    """
+    conn = connect(url, progress=progress, application_name=application_name)
+    try:
+        yield conn
+    finally:
+        conn.close()
+
+
+def connect(
+    url: str,
+    *,
+    progress: Callable[[str], None] = _silent,
+    application_name: str = APPLICATION,
+    within_s: float | None = None,
+) -> psycopg.Connection[Any]:
+    """What `open_database` opens, to be closed by the caller; `within_s` overrides the URL's patience."""
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    given = _parts(url)
+    patience = within_s if within_s is not None else float(given.get("connect_timeout") or 0) or CONNECT_S
+    attempt_s = max(2, min(ATTEMPT_S, round(patience)))
+    parts = {"application_name": application_name, **KEEPALIVES, **given}
+    conninfo = make_conninfo(**{**parts, "client_encoding": "UTF8", "connect_timeout": str(attempt_s)})
+    refusals = 0
+
+    def may_pass(exc: BaseException) -> bool:
+        nonlocal refusals
+        reason = _reason(exc, conninfo)
+        refusals += reason is _Reason.REFUSED
+        return reason is _Reason.AWAY or (reason is _Reason.REFUSED and refusals <= REFUSED_AGAIN)
+
+    def say(state: RetryCallState) -> None:
+        pause_s = state.next_action.sleep if state.next_action is not None else 0.0
+        progress(f"{shown(url)} does not answer; trying again in {pause_s:.1f} s")
+
+    retrying = Retrying(
+        retry=retry_if_exception(may_pass),
+        stop=stop_after_delay(patience),
+        wait=wait_exponential_jitter(initial=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
+        before_sleep=say,
+        reraise=True,
+    )
+    try:
+        return retrying(_connect_once, conninfo)
+    except psycopg.OperationalError as exc:
+        raise unreachable(url, exc) from exc
+
+
+def require_writable(conn: psycopg.Connection[Any], url: str) -> None:
+    """Refuse a standby, and a database or role whose transactions are read-only.
+
+    Raises:
+        UnreachableError: Nothing can be written; says why.
+    """
+    row = conn.execute(READ_ONLY).fetchone()
+    assert row is not None
+    is_standby, is_read_only = row
+    if is_standby:
+        raise UnreachableError(
+            f"{shown(url)} is a standby: nothing can be written there",
+            hint="name the primary; with several hosts in the URL: target_session_attrs=read-write",
+        )
+    if is_read_only:
+        raise UnreachableError(
+            f"{shown(url)} is read-only: default_transaction_read_only is on",
+            hint=f"alter database {quoted_name(conn)} reset default_transaction_read_only;"
+            " it may also be set for the role, or in postgresql.conf",
+        )
+
+
+def quoted_name(conn: psycopg.Connection[Any]) -> str:
+    """The database's own name, as SQL spells it."""
+    from psycopg import sql
+
+    return sql.Identifier(conn.info.dbname).as_string(conn)
+
+
+def unreachable(url: str, exc: psycopg.Error) -> UnreachableError:
+    """The error for a database that cannot be reached, with what libpq said and a command that tells more."""
+    lines = tuple(line.strip() for line in str(exc).strip().splitlines() if line.strip())
+    parts = {key: value for key, value in _parts(url).items() if key in {"host", "port", "dbname", "user"}}
+    words = " ".join(f"{key}={value}" for key, value in parts.items())
+    return UnreachableError(
+        f"cannot connect to {shown(url)}",
+        details=lines,
+        hint=f"psql {shlex.quote(words)} --command 'select 1'",
+    )
+
+
+def _connect_once(conninfo: str) -> psycopg.Connection[Any]:
+    import psycopg
+
+    conn: psycopg.Connection[Any] = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
+    try:
+        conn.execute(PIN_SETTINGS, {"names": list(SETTINGS), "values": list(SETTINGS.values())})
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+class _Reason(Enum):
+    """Why an attempt failed: the server is away, it refused us, or our name and password are wrong."""
+
+    AWAY = auto()
+    REFUSED = auto()
+    NOT_US = auto()
+
+
+def _reason(exc: BaseException, conninfo: str) -> _Reason:
+    """Asks the server whether it accepts connections: libpq gives no code for a failed one."""
+    import psycopg
+    from psycopg.pq import PGconn, Ping
+
+    if not isinstance(exc, psycopg.OperationalError):
+        return _Reason.NOT_US
+    if exc.pgconn is not None and (exc.pgconn.used_password or exc.pgconn.needs_password):
+        return _Reason.NOT_US
+    is_up = Ping(PGconn.ping(conninfo.encode())) is Ping.OK
+    return _Reason.REFUSED if is_up else _Reason.AWAY
+
+
+def _parts(url: str) -> dict[str, str]:
+    """The parts of a URL or of libpq's words."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        return {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.Error:
+        # the driver's message, and its traceback, may hold parts of the password
+        raise InputError(
+            "the database's URL is not valid",
+            hint=f"--database {EXAMPLE_URL}; in a password @ is written %40, / is %2F, : is %3A",
+        ) from None
