@@ -45,7 +45,9 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 PIN_SETTINGS: Final = """
 select pg_catalog.set_config(given.name, given.value, false)
-from pg_catalog.unnest(%(names)s::text[], %(values)s::text[]) as given (name, value)
+from rows from (
+  pg_catalog.unnest(%(names)s::text[]), pg_catalog.unnest(%(values)s::text[])
+) as given (name, value)
 join pg_catalog.pg_settings as known on pg_catalog.lower(known.name) = given.name
 """
 READ_ONLY: Final = """
