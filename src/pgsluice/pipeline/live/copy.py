@@ -1,0 +1,205 @@
+"""A copy of a real database's schema on the dev server, where one server prints both sides alike."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from pglast.parser import parse_sql_json
+from psycopg import sql
+
+from pgsluice.errors import InputError
+from pgsluice.pipeline.devdb import bootstrap
+from pgsluice.pipeline.live.database import shown
+from pgsluice.pipeline.live.dump import dump_schema
+from pgsluice.pipeline.proof import connected, server_lines, shown_sql
+from pgsluice.pipeline.replay import CREATE_ROLE, FRESH_SESSION, MISSING_ROLES
+from pgsluice.pipeline.sources.tree import Node, Tree, read_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from psycopg import Connection
+
+    from pgsluice.pipeline.devdb import DevServer
+
+NAMES_ROLES: Final = frozenset(
+    {
+        "AlterDefaultPrivilegesStmt",
+        "AlterOwnerStmt",
+        "AlterTableStmt",
+        "CreatePolicyStmt",
+        "CreateSchemaStmt",
+        "CreateUserMappingStmt",
+        "GrantStmt",
+    }
+)
+CREATE_SCHEMA: Final = b"CREATE SCHEMA"
+STATEMENT_LINES: Final = 4
+
+
+class CopyError(InputError):
+    """The schema of a database cannot be loaded on the dev server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A dump made ready for another server.
+
+    `statements` are its own, with the owner's name replaced; `roles` those that it names, `extensions` those
+    that it creates, by the number of their statement.
+    """
+
+    statements: tuple[str, ...]
+    roles: frozenset[str]
+    extensions: dict[str, int]
+
+    def without(self, extensions: Sequence[str]) -> str:
+        """All statements as one text, less the ones that create these extensions."""
+        left_out = {self.extensions[name] for name in extensions}
+        kept = [one for number, one in enumerate(self.statements) if number not in left_out]
+        return ";\n".join((*kept, ""))
+
+
+@contextmanager
+def schema_copy(
+    server: DevServer,
+    url: str,
+    *,
+    manages: Sequence[str] = ("*",),
+    requires: Sequence[str] = (),
+    root: Path,
+    runner: str | None = None,
+) -> Iterator[str]:
+    """A scratch database with the schema of a real one, for the `with` block, as a connection string.
+
+    Roles that the dump names and the dev server lacks are made there, without login. Nothing is left out for
+    being ignored: other objects may need it.
+
+    Args:
+        server: The dev server; a newer dump than it understands is an error.
+        url: The real database, complete: PG* variables are not read while a dev server is open.
+        manages: The PostgreSQL schemas that are copied, onto what `requires` loads; `["*"]` copies all,
+            extensions included, and takes from `requires` only what stands for an extension.
+        requires: The target's.
+        root: The project's root folder.
+        runner: Objects of this role belong to the dev server's own role in the copy.
+
+    Raises:
+        CopyError: The dev server refuses a statement.
+        InputError: An extension is not available there.
+        UnreachableError: pg_dump cannot read the database.
+    """
+    script = read_script(dump_schema(url, manages=manages), runner=runner)
+    stand_ins = _stand_ins(server, script, requires)
+    loaded = stand_ins if "*" in manages else tuple(requires)
+    template = bootstrap(server, loaded, root=root) if loaded else None
+    with server.clone(template) as conninfo:
+        with connected(conninfo) as conn:
+            _load(
+                conn,
+                script.without(stand_ins),
+                where=server.description,
+                origin=shown(url),
+                roles=script.roles,
+            )
+        yield conninfo
+
+
+def read_script(dump: str, *, runner: str | None) -> Script:
+    """Split what `pg_dump` printed into statements in which `runner` is whoever runs them."""
+    data = dump.encode()
+    statements: list[str] = []
+    roles: set[str] = set()
+    extensions: dict[str, int] = {}
+    for tree in read_trees(parse_sql_json(dump)):
+        end = len(data) if tree.size is None else tree.start + tree.size
+        if tree.kind == "CreateExtensionStmt":
+            extensions[tree.node["extname"]] = len(statements)
+        named = sorted(_roles(tree.node), reverse=True) if tree.kind in NAMES_ROLES else []
+        roles.update(name for _, name in named if name != runner)
+        text = data[tree.start : end]
+        for place, name in named:
+            if name == runner:
+                text = _with_runner(text, place - tree.start)
+        statements.append(_if_needed(tree, text).decode())
+    return Script(tuple(statements), frozenset(roles), extensions)
+
+
+def _stand_ins(server: DevServer, script: Script, requires: Sequence[str]) -> tuple[str, ...]:
+    """The extensions that the server lacks and that a recipe of the target brings."""
+    names = list(script.extensions)
+    offered = server.extensions.versions(names)
+    missing = [name for name in names if name not in offered]
+    for name in missing:
+        if name not in requires:
+            raise server.extensions.missing(name)
+    return tuple(missing)
+
+
+def _roles(node: Any) -> Iterator[tuple[int, str]]:
+    """The byte and the name of each role that a statement names."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _roles(item)
+    elif isinstance(node, dict):
+        if node.get("roletype") == "ROLESPEC_CSTRING":
+            yield node.get("location", 0), node["rolename"]
+        for item in node.values():
+            yield from _roles(item)
+
+
+def _with_runner(text: bytes, place: int) -> bytes:
+    """The text with the role's name at `place` replaced by whoever runs it."""
+    end = place
+    if text[place : place + 1] == b'"':
+        end = text.index(b'"', place + 1) + 1
+        while text[end : end + 1] == b'"':
+            end = text.index(b'"', end + 1) + 1
+    else:
+        while (
+            text[end : end + 1].isalnum()
+            or text[end : end + 1] in {b"_", b"$"}
+            or text[end : end + 1] >= b"\x80"
+        ):
+            end += 1
+    return text[:place] + b"CURRENT_USER" + text[end:]
+
+
+def _if_needed(tree: Tree, text: bytes) -> bytes:
+    """A schema may be there already: `public`, or one that a requirement made."""
+    node: Node = tree.node
+    if tree.kind != "CreateSchemaStmt" or node.get("if_not_exists"):
+        return text
+    return text.replace(CREATE_SCHEMA, CREATE_SCHEMA + b" IF NOT EXISTS", 1)
+
+
+def _load(conn: Connection[Any], text: str, *, where: str, origin: str, roles: frozenset[str]) -> None:
+    for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(roles)}).fetchall():
+        try:
+            conn.execute(sql.SQL(CREATE_ROLE).format(sql.Identifier(role)))
+        except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            continue  # another command made it in the meantime
+    try:
+        with conn.transaction():
+            conn.execute(text.encode(), prepare=False)
+    except psycopg.Error as exc:
+        raise _refused(exc, text, where=where, origin=origin) from exc
+    conn.execute(FRESH_SESSION)
+
+
+def _refused(exc: psycopg.Error, text: str, *, where: str, origin: str) -> CopyError:
+    position = exc.diag.statement_position
+    lines = server_lines(exc)
+    if position is not None:
+        begin = text.rfind(";\n", 0, int(position)) + 1
+        end = text.find(";\n", int(position))
+        lines = (*shown_sql(text[begin : end if end > 0 else len(text)].strip()), *lines)
+    return CopyError(
+        f"the schema of {origin} cannot be copied to {where}",
+        details=lines,
+        hint='choose a dev server of its kind and major: dev = "local:…", "docker://…" or a URL',
+    )

