@@ -60,7 +60,7 @@ class Snapshot:
     """The managed part of one database.
 
     `version_num` is the server's (`150018`); `implied_grants` maps a kind's letter of `acldefault` to what
-    PostgreSQL grants by itself; `runner` is the role that read it, `@runner` in facets.
+    PostgreSQL grants by itself; `runner` is the role that runs the migrations, `@runner` in facets.
     `printed` is what the server printed of each object that was read, ignored ones included.
     """
 

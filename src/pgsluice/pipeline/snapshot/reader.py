@@ -55,6 +55,8 @@ where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and n.nspname <>
 order by n.nspname collate "C"
 """
 
+CURRENT_ROLE: Final = "select current_user::text"
+
 IMPLIED_GRANTS: Final = """
 select letter, jsonb_agg(jsonb_build_array(
   case a.grantee when 0 then null else '@owner' end, a.privilege_type, a.is_grantable))
@@ -89,6 +91,7 @@ def read_snapshot(
     manages: Sequence[str],
     ignore: Sequence[str] = (),
     like: Snapshot | None = None,
+    runner: str | None = None,
 ) -> Snapshot:
     """Read every object of the managed schemas.
 
@@ -99,6 +102,7 @@ def read_snapshot(
             that hangs on them, and are listed in `Snapshot.ignored`.
         like: What is likely to come out, read with the same `manages` and `ignore`: where nothing differs
             from it, which is found without decoding, its dependencies stand for the ones of this database.
+        runner: The role that runs the migrations, `@runner` in facets; the connection's own when it is None.
     """
     with conn.transaction():
         conn.execute(PRINT_SETTINGS)
@@ -107,7 +111,9 @@ def read_snapshot(
         schemas = existing if whole else [name for name in existing if name in manages]
         implied = {letter: _canonical(grants) for letter, grants in conn.execute(IMPLIED_GRANTS).fetchall()}
         members = set(conn.execute(EXTENSION_MEMBERS).fetchall())
-        rows = _read_rows(conn, {"schemas": schemas, "whole": whole})
+        if runner is None:
+            [runner] = conn.execute(CURRENT_ROLE).fetchone() or [""]
+        rows = _read_rows(conn, {"schemas": schemas, "whole": whole, "runner": runner})
         printed = {
             Address(row.kind, tuple(row.path)): "" if row[:2] in members else row.facets for row in rows
         }
@@ -117,7 +123,6 @@ def read_snapshot(
                 return alike
         edges = conn.execute(_text("dependencies")).fetchall()
         version_num = conn.info.server_version
-        [runner] = conn.execute("select current_user::text").fetchone() or [""]
     found = _assemble(_decoded(rows), edges, ignore=ignore, implied=implied, version_num=version_num)
     return replace(found, printed=printed, runner=runner)
 

@@ -12,7 +12,7 @@ select
     'lc_ctype', c.collctype,
     'rules', to_jsonb(c) ->> 'collicurules',
     'nondeterministic', nullif(not c.collisdeterministic, false),
-    'owner', nullif(pg_get_userbyid(c.collowner), current_user),
+    'owner', nullif(pg_get_userbyid(c.collowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = c.oid and e.classoid = 'pg_collation'::regclass and e.objsubid = 0)
   ) as facets

@@ -10,7 +10,7 @@ select
     'from', pg_encoding_to_char(c.conforencoding),
     'to', pg_encoding_to_char(c.contoencoding),
     'function', c.conproc::text,
-    'owner', nullif(pg_get_userbyid(c.conowner), current_user),
+    'owner', nullif(pg_get_userbyid(c.conowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = c.oid and e.classoid = 'pg_conversion'::regclass and e.objsubid = 0)
   ) as facets

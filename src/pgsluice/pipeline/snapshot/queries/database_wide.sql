@@ -27,7 +27,7 @@ select
     'tags', to_jsonb(t.evttags),
     'function', t.evtfoid::regproc::text,
     'enabled', case t.evtenabled when 'D' then 'disable' when 'R' then 'enable replica' when 'A' then 'enable always' end,
-    'owner', nullif(pg_get_userbyid(t.evtowner), current_user),
+    'owner', nullif(pg_get_userbyid(t.evtowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = t.oid and e.classoid = 'pg_event_trigger'::regclass and e.objsubid = 0))
 from pg_event_trigger as t
@@ -54,7 +54,7 @@ select
       where r.prpubid = p.oid),
     'schemas', (select jsonb_agg(s.nspname order by s.nspname)
       from pg_publication_namespace as m join pg_namespace as s on s.oid = m.pnnspid where m.pnpubid = p.oid),
-    'owner', nullif(pg_get_userbyid(p.pubowner), current_user),
+    'owner', nullif(pg_get_userbyid(p.pubowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = p.oid and e.classoid = 'pg_publication'::regclass and e.objsubid = 0))
 from pg_publication as p
@@ -70,7 +70,7 @@ select
     'handler', case when w.fdwhandler <> 0 then w.fdwhandler::regproc::text end,
     'validator', case when w.fdwvalidator <> 0 then w.fdwvalidator::regproc::text end,
     'options', (select jsonb_object_agg(o.option_name, o.option_value) from pg_options_to_table(w.fdwoptions) as o),
-    'owner', nullif(pg_get_userbyid(w.fdwowner), current_user),
+    'owner', nullif(pg_get_userbyid(w.fdwowner), %(runner)s::name),
     'grants', case when w.fdwacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when w.fdwowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
@@ -92,7 +92,7 @@ select
     'type', s.srvtype,
     'version', s.srvversion,
     'options', (select jsonb_object_agg(o.option_name, o.option_value) from pg_options_to_table(s.srvoptions) as o),
-    'owner', nullif(pg_get_userbyid(s.srvowner), current_user),
+    'owner', nullif(pg_get_userbyid(s.srvowner), %(runner)s::name),
     'grants', case when s.srvacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when s.srvowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
@@ -106,14 +106,14 @@ where %(whole)s
 union all
 select
   'pg_user_mapping'::regclass::oid,
-  u.oid,
+  u.umid,
   0,
   'user mapping',
-  array[s.srvname::text, case u.umuser when 0 then 'PUBLIC' else pg_get_userbyid(u.umuser)::text end],
+  array[u.srvname::text, case u.umuser when 0 then 'PUBLIC' else pg_get_userbyid(u.umuser)::text end],
   jsonb_build_object(
     'options', (select jsonb_object_agg(o.option_name, o.option_value) from pg_options_to_table(u.umoptions) as o))
-from pg_user_mapping as u
-join pg_foreign_server as s on s.oid = u.umserver
+-- the view, since the table is for superusers alone; it hides options from who may not use them
+from pg_user_mappings as u
 where %(whole)s
 union all
 select
@@ -124,7 +124,7 @@ select
   array[l.lanname::text],
   jsonb_build_object(
     'trusted', l.lanpltrusted,
-    'owner', nullif(pg_get_userbyid(l.lanowner), current_user),
+    'owner', nullif(pg_get_userbyid(l.lanowner), %(runner)s::name),
     'grants', case when l.lanacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when l.lanowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,

@@ -4,7 +4,7 @@ select
   d.oid as objid,
   0 as objsubid,
   'default privileges' as kind,
-  array[coalesce(n.nspname::text, ''), case when pg_get_userbyid(d.defaclrole) = current_user then '@runner'
+  array[coalesce(n.nspname::text, ''), case when pg_get_userbyid(d.defaclrole) = %(runner)s::name then '@runner'
     else pg_get_userbyid(d.defaclrole)::text end,
     case d.defaclobjtype when 'r' then 'TABLES' when 'S' then 'SEQUENCES' when 'f' then 'FUNCTIONS' when 'T' then 'TYPES'
       when 'n' then 'SCHEMAS' else 'LARGE OBJECTS' end] as path,

@@ -36,7 +36,7 @@ select
           from pg_operator as o join pg_namespace as opn on opn.oid = o.oprnamespace where o.oid = a.aggsortop) end,
         'parallel', case p.proparallel when 's' then 'safe' when 'r' then 'restricted' end))
       from pg_aggregate as a where a.aggfnoid = p.oid) end,
-    'owner', nullif(pg_get_userbyid(p.proowner), current_user),
+    'owner', nullif(pg_get_userbyid(p.proowner), %(runner)s::name),
     'grants', case when p.proacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when p.proowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,

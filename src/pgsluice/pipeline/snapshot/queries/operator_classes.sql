@@ -20,7 +20,7 @@ select
         format_type(a.amprocrighttype, null), a.amproc::oid::regprocedure::text) order by a.amprocnum)
       from pg_depend as d join pg_amproc as a on a.oid = d.objid
       where d.classid = 'pg_amproc'::regclass and d.refclassid = 'pg_opclass'::regclass and d.refobjid = o.oid),
-    'owner', nullif(pg_get_userbyid(o.opcowner), current_user),
+    'owner', nullif(pg_get_userbyid(o.opcowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = o.oid and e.classoid = 'pg_opclass'::regclass and e.objsubid = 0)
   ) as facets

@@ -6,7 +6,7 @@ select
   'operator family' as kind,
   array[n.nspname::text, f.opfname::text, m.amname::text] as path,
   jsonb_build_object(
-    'owner', nullif(pg_get_userbyid(f.opfowner), current_user),
+    'owner', nullif(pg_get_userbyid(f.opfowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = f.oid and e.classoid = 'pg_opfamily'::regclass and e.objsubid = 0)
   ) as facets

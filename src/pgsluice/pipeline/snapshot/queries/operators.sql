@@ -15,7 +15,7 @@ select
     'join', nullif(o.oprjoin::text, '-'),
     'hashes', nullif(o.oprcanhash, false),
     'merges', nullif(o.oprcanmerge, false),
-    'owner', nullif(pg_get_userbyid(o.oprowner), current_user),
+    'owner', nullif(pg_get_userbyid(o.oprowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = o.oid and e.classoid = 'pg_operator'::regclass and e.objsubid = 0)
   ) as facets

@@ -67,7 +67,7 @@ select
           case x.grantee when c.relowner then '@owner' when 0 then null else pg_get_userbyid(x.grantee) end,
           x.privilege_type, x.is_grantable)) from aclexplode(a.attacl) as x))
       from pg_attribute as a where a.attrelid = c.oid and a.attacl is not null and a.attacl <> '{}') end,
-    'owner', nullif(pg_get_userbyid(c.relowner), current_user),
+    'owner', nullif(pg_get_userbyid(c.relowner), %(runner)s::name),
     'grants', case when c.relacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when c.relowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,

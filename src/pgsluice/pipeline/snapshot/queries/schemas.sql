@@ -6,7 +6,7 @@ select
   'schema' as kind,
   array[n.nspname::text] as path,
   jsonb_build_object(
-    'owner', nullif(pg_get_userbyid(n.nspowner), current_user),
+    'owner', nullif(pg_get_userbyid(n.nspowner), %(runner)s::name),
     'grants', case when n.nspacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when n.nspowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,

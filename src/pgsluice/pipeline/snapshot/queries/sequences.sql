@@ -15,7 +15,7 @@ select
     'cycle', s.seqcycle,
     'persistence', case c.relpersistence when 'u' then 'unlogged' end,
     'owned_by', owned.path,
-    'owner', case when owned.path is null then nullif(pg_get_userbyid(c.relowner), current_user) end,
+    'owner', case when owned.path is null then nullif(pg_get_userbyid(c.relowner), %(runner)s::name) end,
     'grants', case when c.relacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when c.relowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,

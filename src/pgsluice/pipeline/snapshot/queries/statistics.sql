@@ -14,7 +14,7 @@ select
     'expressions', to_jsonb(pg_get_statisticsobjdef_expressions(s.oid)),
     'kinds', to_jsonb(s.stxkind::text[]),
     'target', case when coalesce(s.stxstattarget, -1) >= 0 then s.stxstattarget end,
-    'owner', nullif(pg_get_userbyid(s.stxowner), current_user),
+    'owner', nullif(pg_get_userbyid(s.stxowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = s.oid and e.classoid = 'pg_statistic_ext'::regclass and e.objsubid = 0)
   ) as facets

@@ -8,7 +8,7 @@ select
   jsonb_build_object(
     'template', quote_ident(tn.nspname) || '.' || quote_ident(t.tmplname),
     'init', d.dictinitoption,
-    'owner', nullif(pg_get_userbyid(d.dictowner), current_user),
+    'owner', nullif(pg_get_userbyid(d.dictowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = d.oid and e.classoid = 'pg_ts_dict'::regclass and e.objsubid = 0)
   ) as facets
@@ -32,7 +32,7 @@ select
       join ts_token_type(c.cfgparser) as tt on tt.tokid = m.maptokentype
       where m.mapcfg = c.oid
       group by tt.alias) as x),
-    'owner', nullif(pg_get_userbyid(c.cfgowner), current_user),
+    'owner', nullif(pg_get_userbyid(c.cfgowner), %(runner)s::name),
     'comment', (select e.description from pg_description as e
       where e.objoid = c.oid and e.classoid = 'pg_ts_config'::regclass and e.objsubid = 0))
 from pg_ts_config as c

@@ -51,7 +51,7 @@ select
     'base', case when t.typtype = 'b' or t.typtype = 'p' then jsonb_build_array(
       t.typinput::text, t.typoutput::text, t.typreceive::text, t.typsend::text, t.typmodin::text, t.typmodout::text,
       t.typlen, t.typbyval, t.typalign, t.typstorage, t.typcategory, t.typispreferred, t.typdelim, t.typdefault) end,
-    'owner', nullif(pg_get_userbyid(t.typowner), current_user),
+    'owner', nullif(pg_get_userbyid(t.typowner), %(runner)s::name),
     'grants', case when t.typacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(
         case a.grantee when t.typowner then '@owner' when 0 then null else pg_get_userbyid(a.grantee) end,
