@@ -10,7 +10,17 @@ import pytest
 
 from pgsluice.config import Target
 from pgsluice.errors import InputError
-from pgsluice.pipeline.history import Migration, check_name, is_transactional, next_version, read_history
+from pgsluice.pipeline.history import (
+    Migration,
+    check_name,
+    is_transactional,
+    next_version,
+    order_history,
+    out_of_number,
+    pad_numbers,
+    read_history,
+    split_filename,
+)
 
 NOON = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -70,7 +80,72 @@ def test_two_files_of_one_version_are_an_error(tmp_path: Path, monkeypatch: pyte
         (tmp_path / name).write_text("")
     with pytest.raises(InputError) as raised:
         read_history(tmp_path)
-    assert str(raised.value) == "0002_b.sql: 0002_a.sql and 0002_b.sql have the same version 0002"
+    assert str(raised.value) == (
+        "0002_b.sql: 0002_a.sql and 0002_b.sql have the same version 0002\n"
+        "hint: pgsluice rebase, when two branches took the same version"
+    )
+
+
+@pytest.mark.parametrize(
+    ("filename", "version", "name"),
+    [
+        ("00.05.00_02_drop_started_at_column.sql", "00.05.00_02", "drop_started_at_column"),
+        ("00.05.00_02.sql", "00.05.00_02", ""),
+        ("1.2.3_add_users.sql", "1.2.3", "add_users"),
+        ("V1__init.sql", "V1", "init"),
+        ("V1_2__add_users.sql", "V1_2", "add_users"),
+        ("0001.create-foo_bar.sql", "0001", "create-foo_bar"),
+        ("001-add_users.sql", "001", "add_users"),
+        ("20240101120000-add_users.up.sql", "20240101120000", "add_users"),
+        ("20240101120000_add_users.up.sql", "20240101120000", "add_users"),
+        ("2024-01-01_add_users.sql", "2024-01-01", "add_users"),
+        ("2024-01-01-add_users.sql", "2024-01-01", "add_users"),
+        ("0001__add_users.sql", "0001", "add_users"),
+        ("1a_add_users.sql", "1a", "add_users"),
+        ("1.sql", "1", ""),
+        ("1.up.sql", "1", ""),
+    ],
+)
+def test_versions_of_other_tools(filename: str, version: str, name: str) -> None:
+    migration = split_filename(Path(filename))
+    assert (migration.version, migration.name) == (version, name)
+
+
+@pytest.mark.parametrize("name", ["0001_x.down.sql", "0001.x.rollback.sql", "U1__x.sql"])
+def test_a_file_that_goes_back_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("")
+    with pytest.raises(InputError) as raised:
+        read_history(tmp_path)
+    assert str(raised.value) == (
+        f"{name}: the file takes a migration back, and would run with all others\n"
+        f"hint: sed -i '1i -- atlas:sum ignore' {name}, or move it to another folder"
+    )
+    (tmp_path / name).write_text("-- atlas:sum ignore\n")
+    assert read_history(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong", "padded"),
+    [
+        (("0001_a.sql", "0010_b.sql"), [], {}),
+        (("1_a.sql", "2_b.sql", "9_c.sql"), [], {}),
+        (("1_a.sql", "10_b.sql", "2_c.sql"), [("10", "1")], {"1_a.sql": "01_a.sql", "2_c.sql": "02_c.sql"}),
+        (("V10__b.sql", "V2__a.sql"), [("V10", "V2")], {"V2__a.sql": "V02__a.sql"}),
+        (("V1_10__b.sql", "V1_9__a.sql"), [("V1_10", "V1_9")], {"V1_9__a.sql": "V1_09__a.sql"}),
+        (("1.10.0_b.sql", "1.9.0_a.sql"), [("1.10.0", "1.9.0")], {"1.9.0_a.sql": "1.09.0_a.sql"}),
+        (("B1_a.sql", "V0_b.sql"), [], {}),
+        (("1a_x.sql", "10b_x.sql"), [], {}),
+    ],
+)
+def test_numbers_that_byte_order_runs_in_another_order(
+    names: tuple[str, ...], wrong: list[tuple[str, str]], padded: dict[str, str]
+) -> None:
+    found = order_history(map(Path, names))
+    assert [(first.version, second.version) for first, second in out_of_number(found)] == wrong
+    assert pad_numbers(found) == padded
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,9 @@ def test_conflict_markers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / LOCK_NAME).write_text("postgres = 18\n<<<<<<< HEAD\n")
     with pytest.raises(ConflictMarkersError) as raised:
         read_lock(tmp_path)
-    assert str(raised.value) == "pgsluice.lock:2: conflict marker <<<<<<< from a merge"
+    assert str(raised.value) == (
+        "pgsluice.lock:2: conflict marker <<<<<<< from a merge\nhint: pgsluice rebase"
+    )
 
 
 def test_templates_are_digested_by_relative_name(tmp_path: Path) -> None:

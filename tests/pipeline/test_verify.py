@@ -11,7 +11,9 @@ from pgsluice.config import load_project
 from pgsluice.errors import InputError
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum, read_sum
 from pgsluice.pipeline.digest import schema_digest
+from pgsluice.pipeline.finding import TargetFiles
 from pgsluice.pipeline.lockfile import LOCK_NAME, Lock, digest_templates
+from pgsluice.pipeline.sum_check import order_warnings
 from pgsluice.pipeline.verify import Finding, FindingCode, verify_target
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ def test_an_added_file(tree: Tree) -> None:
         "added migrations/app/0004_fourth.sql\n"
         "migrations/app/0004_fourth.sql is not recorded in atlas.sum\n"
         "migrations are generated: move its SQL into templates/app/fourth.sql.j2, then remove the file\n"
+        "or record it as it is: pgsluice rehash\n"
         "pgsluice new fourth"
     ]
 
@@ -137,7 +140,7 @@ def test_a_file_added_before_a_recorded_one(tree: Tree) -> None:
         "out-of-order migrations/app/atlas.sum:4\n"
         "migrations/app/0002_late.sql was added before 0003_third.sql, which is already recorded\n"
         "atlas.sum line 4 records 0003_third.sql: a database that ran it would run this file late\n"
-        "rm migrations/app/0002_late.sql && pgsluice build late"
+        "pgsluice rebase migrations/app/0002_late.sql"
     ]
 
 
@@ -216,6 +219,35 @@ def test_a_missing_sum(tree: Tree) -> None:
     ]
 
 
+def test_a_missing_sum_of_a_folder_that_no_build_recorded(tree: Tree) -> None:
+    (tree.migrations / SUM_NAME).unlink()
+    (tree.migrations / LOCK_NAME).unlink()
+    assert [finding.hint for finding in tree.findings()] == ["pgsluice rehash", "pgsluice build"]
+
+
+def test_numbers_that_run_in_the_order_of_bytes_are_a_warning(tree: Tree) -> None:
+    for path in tree.migrations.glob("*.sql"):
+        path.unlink()
+    for name in ("1_a.sql", "2_b.sql", "10_c.sql", "11_d.sql"):
+        (tree.migrations / name).write_text("select 1;\n")
+    tree.record(opened=None)
+    assert tree.findings() == ()
+    project = load_project(tree.root)
+    (warning,) = order_warnings(TargetFiles(project, project.target(None)))
+    assert "\n".join((f"{warning.code} {warning.location}", warning.message, *warning.details)) == (
+        "number-order migrations/app/11_d.sql\n"
+        "migrations/app/11_d.sql runs before 1_a.sql: the order is the one of bytes\n"
+        "rename only what no database has run under its present name"
+    )
+    assert warning.hint == (
+        "mv migrations/app/1_a.sql migrations/app/01_a.sql && "
+        "mv migrations/app/2_b.sql migrations/app/02_b.sql && pgsluice rehash"
+    )
+    (tree.migrations / "10_c.sql").write_text("-- atlas:sum ignore\n")
+    (tree.migrations / "11_d.sql").write_text("-- atlas:sum ignore\n")
+    assert order_warnings(TargetFiles(project, project.target(None))) == ()
+
+
 @pytest.mark.parametrize("name", [SUM_NAME, LOCK_NAME])
 def test_conflict_markers(tree: Tree, name: str) -> None:
     path = tree.migrations / name
@@ -224,8 +256,8 @@ def test_conflict_markers(tree: Tree, name: str) -> None:
     assert tree.texts() == [
         f"conflict-markers migrations/app/{name}:3\n"
         f"migrations/app/{name}:3 holds a merge conflict\n"
-        "take the migrations that are already shared, remove your own, and build yours again\n"
-        "git checkout --theirs -- migrations/app && pgsluice build NAME"
+        "two branches added migrations: yours come after the ones that are already shared\n"
+        "pgsluice rebase"
     ]
 
 
@@ -353,6 +385,4 @@ def test_hints_name_the_target_where_there_are_several_and_quote_paths(tmp_path:
     (tree.migrations / name).write_text("")
     project = load_project(tmp_path)
     (finding,) = verify_target(project, project.target("app"))
-    assert finding.hint == (
-        "rm 'migrations/app/0002_it'\"'\"'s late.sql' && pgsluice build --target app it_s_late"
-    )
+    assert finding.hint == "pgsluice rebase --target app 'migrations/app/0002_it'\"'\"'s late.sql'"

@@ -127,7 +127,9 @@ def refuse_conflict_markers(lines: Iterable[str], *, path: Path) -> None:
     for number, line in enumerate(lines, start=1):
         if _CONFLICT.match(line):
             raise ConflictMarkersError(
-                f"conflict marker {line[:7]} from a merge", location=locate(path, number)
+                f"conflict marker {line[:7]} from a merge",
+                location=locate(path, number),
+                hint="pgsluice rebase",
             )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pgsluice.errors import Location
 from pgsluice.pipeline.checksum import SUFFIX
+from pgsluice.pipeline.history import split_stem
 from pgsluice.pipeline.lockfile import TEMPLATE_SUFFIX
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class FindingCode(StrEnum):
     SUM_FORMAT = "sum-format"
     SUM_TAMPERED = "sum-tampered"
     CR_FOUND = "cr-found"
+    NUMBER_ORDER = "number-order"
     MISSING_LOCK = "missing-lock"
     STALE_SCHEMA = "stale-schema"
     STALE_TEMPLATE = "stale-template"
@@ -53,7 +55,11 @@ class TargetFiles:
         self.project = project
         self.target = target
         self.folder = target.migrations_dir
-        self.build = "pgsluice build" + (f" --target {target.name}" if len(project.targets) > 1 else "")
+        self.build = self.command("build")
+
+    def command(self, name: str) -> str:
+        """A command of pgsluice's for this target."""
+        return f"pgsluice {name}" + (f" --target {self.target.name}" if len(self.project.targets) > 1 else "")
 
     def path(self, name: str) -> str:
         """A file of the migrations folder, relative to the root."""
@@ -78,15 +84,14 @@ class TargetFiles:
             FindingCode.CONFLICT_MARKERS,
             f"{place} holds a merge conflict",
             place,
-            f"git checkout --theirs -- {quoted(self.project.relative(self.folder))} && {self.build} NAME",
-            ("take the migrations that are already shared, remove your own, and build yours again",),
+            self.command("rebase"),
+            ("two branches added migrations: yours come after the ones that are already shared",),
         )
 
 
 def migration_name(filename: str) -> str:
     """A migration's name, also of a file without a version."""
-    stem = filename.removesuffix(SUFFIX)
-    return stem.partition("_")[2] or stem
+    return split_stem(filename.removesuffix(SUFFIX))[1]
 
 
 def quoted(path: str) -> str:

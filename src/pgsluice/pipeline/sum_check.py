@@ -12,10 +12,13 @@ from pgsluice.errors import Location
 from pgsluice.pipeline import checksum
 from pgsluice.pipeline.checksum import SUM_NAME, SumFile
 from pgsluice.pipeline.finding import Finding, FindingCode, TargetFiles, migration_name, quoted
-from pgsluice.pipeline.history import suggest_name
+from pgsluice.pipeline.history import Migration, out_of_number, pad_numbers, split_stem, suggest_name
+from pgsluice.pipeline.lockfile import LOCK_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+MOST_MOVES: Final = 5
 
 _AUTOCRLF: Final = "it was recorded with LF; git's core.autocrlf is the usual cause, .gitattributes the cure"
 
@@ -23,6 +26,7 @@ _AUTOCRLF: Final = "it was recorded with LF; git's core.autocrlf is the usual ca
 def verify_sum(files: TargetFiles, *, opened: tuple[str, ...]) -> Iterator[Finding]:
     """What `atlas.sum` says about the folder."""
     place = Location(files.path(SUM_NAME))
+    recorded = (files.folder / LOCK_NAME).exists()
     try:
         stored = checksum.read_sum(files.folder / SUM_NAME)
     except checksum.ConflictMarkersError as exc:
@@ -48,7 +52,7 @@ def verify_sum(files: TargetFiles, *, opened: tuple[str, ...]) -> Iterator[Findi
                 FindingCode.MISSING_SUM,
                 f"{place} is missing, but there {_migrations(len(actual.entries))}",
                 place,
-                files.checkout(place.file),
+                files.checkout(place.file) if recorded else files.command("rehash"),
             )
     elif not stored.is_consistent():
         yield Finding(
@@ -59,6 +63,36 @@ def verify_sum(files: TargetFiles, *, opened: tuple[str, ...]) -> Iterator[Findi
         )
     elif stored != actual:
         yield from _explain(files, stored, actual=actual, opened=opened)
+
+
+def order_warnings(files: TargetFiles) -> tuple[Finding, ...]:
+    """Whether byte order runs migrations in another order than their numbers say."""
+    history = _named(checksum.list_sql(files.folder), files)
+    if out_of_number(history):
+        listed = (one.filename for one in history if not checksum.is_ignored(one.path))
+        history = _named(listed, files)
+    wrong = out_of_number(history)
+    if not wrong:
+        return ()
+    first, second = wrong[0]
+    padded = pad_numbers(history)
+    moves = [f"mv {quoted(files.path(old))} {quoted(files.path(new))}" for old, new in padded.items()]
+    rest = (f"{len(wrong) - 1} more pairs of neighbours run so",) if len(wrong) > 1 else ()
+    more = (f"{len(moves) - MOST_MOVES} more files need leading zeros",) if len(moves) > MOST_MOVES else ()
+    return (
+        Finding(
+            FindingCode.NUMBER_ORDER,
+            f"{files.path(first.filename)} runs before {second.filename}: the order is the one of bytes",
+            Location(files.path(first.filename)),
+            " && ".join((*moves[:MOST_MOVES], files.command("rehash"))),
+            (*rest, *more, "rename only what no database has run under its present name"),
+        ),
+    )
+
+
+def _named(names: Iterable[str], files: TargetFiles) -> list[Migration]:
+    """Files by their names alone: what is wrong with one is told elsewhere."""
+    return [Migration(*split_stem(name.removesuffix(checksum.SUFFIX)), files.folder / name) for name in names]
 
 
 def _explain(
@@ -106,7 +140,7 @@ def _added(files: TargetFiles, name: str, *, last: str, line: int) -> Finding:
             FindingCode.OUT_OF_ORDER,
             f"{path} was added before {last}, which is already recorded",
             Location(files.path(SUM_NAME), line),
-            f"rm {quoted(path)} && {files.build} {suggest_name(migration_name(name))}",
+            f"{files.command('rebase')} {quoted(path)}",
             (f"{SUM_NAME} line {line} records {last}: a database that ran it would run this file late",),
         )
     return Finding(
@@ -114,7 +148,10 @@ def _added(files: TargetFiles, name: str, *, last: str, line: int) -> Finding:
         f"{path} is not recorded in {SUM_NAME}",
         Location(path),
         f"pgsluice new {suggest_name(migration_name(name))}",
-        (f"migrations are generated: move its SQL into {files.template_of(name)}, then remove the file",),
+        (
+            f"migrations are generated: move its SQL into {files.template_of(name)}, then remove the file",
+            f"or record it as it is: {files.command('rehash')}",
+        ),
     )
 
 
