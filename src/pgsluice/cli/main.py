@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "new": "pgsluice.cli.new",
     "release": "pgsluice.cli.release",
     "verify": "pgsluice.cli.verify",
+    "drift": "pgsluice.cli.drift",
     "dev": "pgsluice.cli.dev",
 }
 """Each command with the module that holds it as `app`; imported only when it is used."""
