@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from pgsluice.cli.output import JsonOption, TargetOption, emit, load, progress
-from pgsluice.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -63,8 +62,6 @@ def build(
         targets = project.targets
     else:
         targets = (project.target(target),)
-    if not targets:
-        raise InputError("the project has no target", hint="pgsluice init")
     results = []
     for one in targets:
         with progress() as shown:
