@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EMBEDDED = "embedded"
-FORMS = 'dev = "embedded", dev = "local:/usr/lib/postgresql/15/bin", or dev = "postgresql://..."'
+FORMS = (
+    'dev = "embedded", dev = "local:/usr/lib/postgresql/15/bin", dev = "docker://postgres:17",'
+    ' or dev = "postgresql://..."'
+)
 HOSTILE = {
     "PGHOST": "nowhere.invalid",
     "PGPORT": "1",
@@ -58,11 +61,6 @@ def failure(spec: str, root: Path, kind: type[PipelineError]) -> str:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        (
-            "docker://postgres:17",
-            "docker:// dev databases are not supported yet\n"
-            'hint: dev = "embedded" or dev = "local:/usr/lib/postgresql/15/bin"',
-        ),
         ("mysql://x", f"dev specification 'mysql://x' is not known\nhint: {FORMS}"),
         ("local:", f"dev specification 'local:' names no folder\nhint: {FORMS}"),
         (

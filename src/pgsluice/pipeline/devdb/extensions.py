@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError
-from pgsluice.pipeline.devdb.spec import EmbeddedSpec
+from pgsluice.pipeline.devdb.spec import DockerSpec, EmbeddedSpec
 
 if TYPE_CHECKING:
     from pgsluice.pipeline.devdb.admin import Admin
-    from pgsluice.pipeline.devdb.spec import LocalSpec, UrlSpec
+    from pgsluice.pipeline.devdb.spec import Spec
 
 DISTRIBUTION_SERVERS: Final = Path("/usr/lib/postgresql")
 AVAILABLE: Final = (
@@ -21,7 +21,7 @@ AVAILABLE: Final = (
 class Extensions:
     """The extensions that can be created on one server."""
 
-    def __init__(self, admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> None:
+    def __init__(self, admin: Admin, spec: Spec) -> None:
         self._admin = admin
         self._spec = spec
 
@@ -36,6 +36,9 @@ class Extensions:
         if isinstance(self._spec, EmbeddedSpec):
             where = "the embedded PostgreSQL"
             hint = f'dev = "local:{_local_bin_dir(major)}", once that server has the extension'
+        elif isinstance(self._spec, DockerSpec):
+            where = f"PostgreSQL in image {self._spec.image}"
+            hint = 'name an image that has it, such as dev = "docker://pgvector/pgvector:pg17" for vector'
         else:
             where = "the dev server"
             hint = "install it there, or correct requires = [...]"

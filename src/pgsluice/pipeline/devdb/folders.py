@@ -194,15 +194,25 @@ def forget_unused(folder: Path) -> None:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
+def wanted_storage() -> str:
+    """What PGSLUICE_DEV_STORAGE says: `memory`, `disk`, or `auto` when it says nothing.
+
+    Raises:
+        InputError: It has another value.
+    """
+    storage = os.environ.get(STORAGE_VARIABLE, "auto")
+    if storage not in {"auto", "memory", "disk"}:
+        raise InputError(f"{STORAGE_VARIABLE}={storage} is not known", hint=f"export {STORAGE_VARIABLE}=disk")
+    return storage
+
+
 def choose_data_dir(folder: ServerFolder) -> Path:
     """The data folder: on tmpfs where it has room, else on disk; PGSLUICE_DEV_STORAGE=memory|disk decides.
 
     Raises:
         InputError: PGSLUICE_DEV_STORAGE has another value.
     """
-    storage = os.environ.get(STORAGE_VARIABLE, "auto")
-    if storage not in {"auto", "memory", "disk"}:
-        raise InputError(f"{STORAGE_VARIABLE}={storage} is not known", hint=f"export {STORAGE_VARIABLE}=disk")
+    storage = wanted_storage()
     if storage == "memory" or (storage == "auto" and _memory_has_room()):
         try:
             make_private(folder.memory_data.parent)

@@ -69,12 +69,11 @@ def use_server(spec: EmbeddedSpec | LocalSpec, root: Path, *, progress: Callable
         InputError: The specification leads to no binaries.
         UnreachableError: The server cannot be started.
     """
-    if not root.is_dir():
-        raise InputError(f"project root {root} is not a folder")
+    check_root(root)
     binaries = find_binaries(spec)
     folder = server_folder(root, spec.identity)
     sweep(folder.path.parent, keep=folder)
-    lock = _use_lock(folder)
+    lock = take_use_lock(folder)
     try:
         state = live_state(folder)
         if state is None or not _fits(state, binaries):
@@ -84,6 +83,16 @@ def use_server(spec: EmbeddedSpec | LocalSpec, root: Path, *, progress: Callable
         raise
     os.utime(folder.use_lock)
     return ServerUse(folder, lock)
+
+
+def check_root(root: Path) -> None:
+    """Refuse a project root that is not there.
+
+    Raises:
+        InputError: It is not a folder.
+    """
+    if not root.is_dir():
+        raise InputError(f"project root {root} is not a folder")
 
 
 def live_state(folder: ServerFolder) -> ServerState | None:
@@ -118,7 +127,7 @@ def stop_servers(root: Path) -> bool:
 
 
 def _stop(folder: ServerFolder) -> bool:
-    with _start_lock(folder, lambda _: None):
+    with take_start_lock(folder, lambda _: None):
         was_running = is_held(folder.server_lock)
         _stop_supervisor(folder)
         return clear(folder) or was_running
@@ -139,7 +148,12 @@ def _stop_supervisor(folder: ServerFolder) -> None:
         time.sleep(PAUSE_S)
 
 
-def _use_lock(folder: ServerFolder) -> FileLock:
+def take_use_lock(folder: ServerFolder) -> FileLock:
+    """The shared lock that keeps others from stopping or replacing the server while we use it.
+
+    Raises:
+        UnreachableError: Whoever stops the server does not finish.
+    """
     lock = wait_lock(folder.use_lock, shared=True, timeout_s=WAIT_S)
     if lock is None:
         raise UnreachableError(
@@ -148,7 +162,12 @@ def _use_lock(folder: ServerFolder) -> FileLock:
     return lock
 
 
-def _start_lock(folder: ServerFolder, progress: Callable[[str], None]) -> FileLock:
+def take_start_lock(folder: ServerFolder, progress: Callable[[str], None]) -> FileLock:
+    """The lock of the one command that starts, adopts or stops the server.
+
+    Raises:
+        UnreachableError: Another command holds it for too long.
+    """
     lock = try_lock(folder.start_lock)
     if lock is None:
         progress("waiting for another command that starts or stops the dev server")
@@ -173,7 +192,7 @@ def _bring_up(
     Returns:
         The shared use lock, which may be another one than was passed.
     """
-    with _start_lock(folder, progress):
+    with take_start_lock(folder, progress):
         state = live_state(folder)
         if (state is None and _is_foreign(folder)) or (state is not None and not _fits(state, binaries)):
             lock = _retire(folder, lock)
@@ -195,7 +214,7 @@ def _retire(folder: ServerFolder, lock: FileLock) -> FileLock:
     lock.close()
     alone = try_lock(folder.use_lock)
     if alone is None:
-        return _use_lock(folder)
+        return take_use_lock(folder)
     _stop_supervisor(folder)
     clear(folder)
     alone.share()
@@ -224,7 +243,7 @@ def _prepare(
         uid=account.uid if account else None,
         gid=account.gid if account else None,
         root=str(root),
-        idle_s=_idle_s(),
+        idle_s=idle_seconds(),
     )
     write_record(folder.launch_file, launch)
 
@@ -237,7 +256,12 @@ def _cache_lock() -> FileLock:
     return lock
 
 
-def _idle_s() -> float:
+def idle_seconds() -> float:
+    """After how many seconds without a use a server stops: PGSLUICE_DEV_IDLE_S.
+
+    Raises:
+        InputError: It is not a number.
+    """
     text = os.environ.get(IDLE_VARIABLE, "")
     try:
         return float(text) if text else DEFAULT_IDLE_S

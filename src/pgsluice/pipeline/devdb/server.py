@@ -20,7 +20,7 @@ class DevServer:
     """A server that accepts connections, while `open_dev` holds it open; may be used by several threads.
 
     `version_num` is PostgreSQL's own, such as 180003; `description` is for messages; `bin_dir` holds the
-    server's programs, None for a server behind a URL.
+    server's programs, None where they are not on this machine.
     """
 
     version_num: int

@@ -11,7 +11,7 @@ from pgsluice.pipeline.devdb.binaries import find_binaries
 from pgsluice.pipeline.devdb.environment import hidden_variables, is_libpq_variable, shapes_sessions
 from pgsluice.pipeline.devdb.launcher import ServerUse, live_state, stop_servers, use_server
 from pgsluice.pipeline.devdb.server import DevServer
-from pgsluice.pipeline.devdb.spec import EmbeddedSpec, LocalSpec, UrlSpec, parse_spec
+from pgsluice.pipeline.devdb.spec import DockerSpec, EmbeddedSpec, LocalSpec, Spec, UrlSpec, parse_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,8 @@ def open_dev(spec: str, *, root: Path, progress: Callable[[str], None] = _silent
     session.
 
     Args:
-        spec: `embedded`, `local:<folder with postgres and initdb>`, or a `postgresql://` URL.
+        spec: `embedded`, `local:<folder with postgres and initdb>`, `docker://<image>`, or a `postgresql://`
+            URL.
         root: The project's root folder; the server stops when it disappears.
         progress: Called with a line of text before anything that may take a second.
 
@@ -56,7 +57,7 @@ def open_dev(spec: str, *, root: Path, progress: Callable[[str], None] = _silent
             admin = _connect_url(parsed)
         else:
             stack.enter_context(hidden_variables(is_libpq_variable))
-            use, admin = _connect_local(parsed, root, progress=progress)
+            use, admin = _connect_own(parsed, root, progress=progress)
             stack.callback(use.end)
         stack.callback(admin.close)
         yield stack.enter_context(_served(admin, parsed))
@@ -71,11 +72,14 @@ def stop_dev(root: Path) -> bool:
     Raises:
         UnreachableError: One of them does not stop.
     """
-    return stop_servers(root)
+    from pgsluice.pipeline.devdb.docker_server import stop_containers
+
+    stopped = stop_servers(root)
+    return stop_containers(root) or stopped
 
 
 @contextmanager
-def _served(admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> Iterator[DevServer]:
+def _served(admin: Admin, spec: Spec) -> Iterator[DevServer]:
     import psycopg
 
     from pgsluice.pipeline.devdb.admin import translated
@@ -94,7 +98,7 @@ def _served(admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> Iterator[
         Extensions(admin, spec),
         templates,
         scratch,
-        None if isinstance(spec, UrlSpec) else find_binaries(spec).bin_dir,
+        find_binaries(spec).bin_dir if isinstance(spec, EmbeddedSpec | LocalSpec) else None,
     )
     # Book-keeping alone, which the next use makes up for: no reason to fail a command that has succeeded.
     with suppress(psycopg.Error, UnreachableError):
@@ -123,15 +127,28 @@ def _check_rights(admin: Admin) -> str:
     return str(role)
 
 
-def _describe(admin: Admin, spec: EmbeddedSpec | LocalSpec | UrlSpec) -> str:
+def _describe(admin: Admin, spec: Spec) -> str:
     version = admin.control.info.parameter_status("server_version") or str(admin.version_num)
     match spec:
         case EmbeddedSpec():
             return f"embedded PostgreSQL {version}"
         case LocalSpec():
             return f"PostgreSQL {version} of {spec.bin_dir}"
+        case DockerSpec():
+            return f"PostgreSQL {version} in a container of {spec.image}"
         case UrlSpec():
             return f"PostgreSQL {version} at {admin.control.info.host}:{admin.control.info.port}"
+
+
+def _connect_own(
+    spec: EmbeddedSpec | LocalSpec | DockerSpec, root: Path, *, progress: Callable[[str], None]
+) -> tuple[ServerUse, Admin]:
+    """Use a server that we start ourselves."""
+    if isinstance(spec, DockerSpec):
+        from pgsluice.pipeline.devdb.docker_server import use_container
+
+        return use_container(spec, root, progress=progress)
+    return _connect_local(spec, root, progress=progress)
 
 
 def _connect_local(

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from pgsluice.errors import InputError
 
 URL_SCHEMES: Final = ("postgresql://", "postgres://")
 LOCAL_PREFIX: Final = "local:"
-DOCKER_PREFIX: Final = "docker:"
-FORMS: Final = 'dev = "embedded", dev = "local:/usr/lib/postgresql/15/bin", or dev = "postgresql://..."'
+DOCKER_PREFIX: Final = "docker://"
+FORMS: Final = (
+    'dev = "embedded", dev = "local:/usr/lib/postgresql/15/bin", dev = "docker://postgres:17",'
+    ' or dev = "postgresql://..."'
+)
+# The grammar of Docker's own references: [registry[:port]/]path[:tag][@digest].
+IMAGE: Final = re.compile(
+    r"""
+    (?P<name>
+      (?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::[0-9]+)?/)?
+      [a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*
+    )
+    (?::(?P<tag>\w[\w.-]{0,127}))?
+    (?:@(?P<digest>sha256:[0-9a-f]{64}))?
+    """,
+    re.VERBOSE | re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +53,35 @@ class LocalSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DockerSpec:
+    """A container of an image; exactly one of `tag` and `digest` is given."""
+
+    name: str
+    tag: str | None
+    digest: str | None
+
+    @property
+    def image(self) -> str:
+        """The whole reference, which means one image."""
+        return f"{self.name}:{self.tag}" if self.digest is None else f"{self.name}@{self.digest}"
+
+    @property
+    def identity(self) -> str:
+        """The part of a server's key that comes from its specification."""
+        return f"{DOCKER_PREFIX}{self.image}"
+
+
+@dataclass(frozen=True, slots=True)
 class UrlSpec:
     """A server that somebody else runs."""
 
     url: str
 
 
-def parse_spec(spec: str, root: Path) -> EmbeddedSpec | LocalSpec | UrlSpec:
+Spec: TypeAlias = EmbeddedSpec | LocalSpec | DockerSpec | UrlSpec
+
+
+def parse_spec(spec: str, root: Path) -> Spec:
     """Read a `dev` specification; a relative `local:` folder counts from `root`.
 
     Raises:
@@ -59,8 +97,18 @@ def parse_spec(spec: str, root: Path) -> EmbeddedSpec | LocalSpec | UrlSpec:
     if spec.startswith(URL_SCHEMES):
         return UrlSpec(spec)
     if spec.startswith(DOCKER_PREFIX):
-        raise InputError(
-            "docker:// dev databases are not supported yet",
-            hint='dev = "embedded" or dev = "local:/usr/lib/postgresql/15/bin"',
-        )
+        return _parse_docker(spec.removeprefix(DOCKER_PREFIX))
     raise InputError(f"dev specification {spec!r} is not known", hint=FORMS)
+
+
+def _parse_docker(reference: str) -> DockerSpec:
+    match = IMAGE.fullmatch(reference)
+    if match is None:
+        raise InputError(
+            f"{reference!r} in dev = ... is not the name of an image",
+            hint='write it as docker pull takes it: dev = "docker://postgres:17",'
+            ' or dev = "docker://registry.example.com/team/postgres:17"',
+        )
+    if match["digest"] is not None:
+        return DockerSpec(match["name"], None, match["digest"])
+    return DockerSpec(match["name"], match["tag"] or "latest", None)
