@@ -12,16 +12,20 @@ from pgsluice.pipeline.snapshot import Address, Difference, Snapshot, compare
 from pgsluice.pipeline.states import snapshot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pgsluice.config import Target
     from pgsluice.pipeline.devdb import DevServer
     from pgsluice.pipeline.live.catalog import LiveCatalog
-    from pgsluice.pipeline.snapshot import Object
+    from pgsluice.pipeline.snapshot import Object, Value
 
 NAMED_NOT_NULL: Final = 180000
 """Since when the names of not-null constraints are kept."""
+MAINTAIN: Final = "MAINTAIN"
+PARTITION_IDENTITY: Final = frozenset({"identity", "sequence"})
+MAINTAINED: Final = 170000
+"""Since when there is a privilege to maintain, and partitions share the identity of their table."""
 # Alike on every server, and changed or lost on the way to a copy.
 DIRECT_FACETS: Final = frozenset({"owner", "tablespace", "index_tablespace"})
 # Children of a relation that go with it.
@@ -69,10 +73,11 @@ def compare_live(
 
 
 def comparable(one: Snapshot, other: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Both without what one of the two servers cannot tell: names of not-null constraints before 18."""
-    if min(one.version_num, other.version_num) >= NAMED_NOT_NULL:
+    """Both without what one of the two servers is too old to tell."""
+    if one.version_num // 10000 == other.version_num // 10000:
         return one, other
-    return _unnamed(one), _unnamed(other)
+    lowest = min(one.version_num, other.version_num)
+    return _as_told_by(lowest, one), _as_told_by(lowest, other)
 
 
 def settled(direct: Iterable[Difference], copied: Iterable[Difference]) -> tuple[Difference, ...]:
@@ -153,26 +158,40 @@ def _printed_by(server: DevServer, live: LiveCatalog, target: Target, root: Path
 
 
 def _caveat(live: LiveCatalog, server: DevServer, exc: InputError | UnreachableError) -> str:
-    reason = "; ".join((exc.message, *exc.details[-1:]))
+    reason = "; ".join((exc.message, *exc.details[:1]))
     return (
         f"{live.place} is PostgreSQL {live.major}, and {server.description} prints views, functions and "
         f"expressions in its own way: some differences may be of spelling alone ({reason})"
     )
 
 
-def _unnamed(snapshot: Snapshot) -> Snapshot:
-    objects = {
-        address: _without(obj, "not_null_name")
-        for address, obj in snapshot.objects.items()
-        if not (address.kind == "constraint" and obj.get("type") == "n")
-    }
+def _as_told_by(version_num: int, snapshot: Snapshot) -> Snapshot:
+    """The part of a snapshot that a server of that version knows as well."""
+    objects = dict(snapshot.objects)
+    if version_num < NAMED_NOT_NULL:
+        objects = {
+            address: _with(
+                obj, {name: value for name, value in obj.facets.items() if name != "not_null_name"}
+            )
+            for address, obj in objects.items()
+            if not (address.kind == "constraint" and obj.get("type") == "n")
+        }
+    if version_num < MAINTAINED:
+        objects = {address: _with(obj, dict(_unmaintained(obj))) for address, obj in objects.items()}
     return replace(snapshot, objects=objects)
 
 
-def _without(obj: Object, facet: str) -> Object:
-    if facet not in obj.facets:
-        return obj
-    return replace(obj, facets={name: value for name, value in obj.facets.items() if name != facet})
+def _unmaintained(obj: Object) -> Iterator[tuple[str, Value]]:
+    """The facets of an object as they are before 17."""
+    for name, value in obj.facets.items():
+        if name in ("grants", "privileges"):
+            yield name, [grant for grant in value if grant[1] != MAINTAIN]
+        elif not (name in PARTITION_IDENTITY and obj.kind == "column" and "inherited" in obj.facets):
+            yield name, value
+
+
+def _with(obj: Object, facets: dict[str, Value]) -> Object:
+    return obj if facets == obj.facets else replace(obj, facets=facets)
 
 
 def _less_versions(

@@ -46,4 +46,4 @@ where o.objid >= 16384
   and coalesce(o.schema, '') not in ('pg_catalog', 'information_schema', 'pgsluice')
   and coalesce(o.schema, '') !~ '^pg_(toast|temp)'
 group by 1
-order by holder collate "C"
+order by 1
