@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "release": "pgsluice.cli.release",
     "verify": "pgsluice.cli.verify",
     "drift": "pgsluice.cli.drift",
+    "baseline": "pgsluice.cli.baseline",
     "dev": "pgsluice.cli.dev",
 }
 """Each command with the module that holds it as `app`; imported only when it is used."""

@@ -58,6 +58,8 @@ group by o.owner
 order by count(*) desc, 1
 limit 1
 """
+# Where Atlas keeps what it applied, by default and in a schema of the user's choice.
+OF_ATLAS: Final = ("atlas_schema_revisions", "atlas_schema_revisions.*", "*.atlas_schema_revisions")
 OUTSIDE: Final = files("pgsluice.pipeline").joinpath("resources", "outside.sql").read_bytes()
 IS_SUPERUSER: Final = "select pg_catalog.current_setting('is_superuser') = 'on'"
 
@@ -128,7 +130,9 @@ def read_live(conn: psycopg.Connection[Any], url: str, target: Target) -> LiveCa
         most = conn.execute(MOST_OWN, scope).fetchone()
         majority = str(most[0]) if most is not None else None
         runner, earlier = find_runner(entries or (), majority)
-        snapshot = read_snapshot(conn, manages=target.manages, ignore=target.ignore, runner=runner)
+        snapshot = read_snapshot(
+            conn, manages=target.manages, ignore=(*target.ignore, *OF_ATLAS), runner=runner
+        )
         outside = conn.execute(OUTSIDE, scope).fetchall()
         superuser = conn.execute(IS_SUPERUSER).fetchone()
     return LiveCatalog(

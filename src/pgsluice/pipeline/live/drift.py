@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.check import find_servers
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.live.ledger import Entry
     from pgsluice.pipeline.snapshot import Difference, Snapshot
 
-NAMES_IN_A_NOTE = 5
+NAMES_IN_A_NOTE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """What a comparison of one database with one target's migrations found.
 
-    `place` is the database, `server` what the migrations were replayed on, `last` the file name of the last
-    of them. `shown` are the differences that stand for themselves, each with the number of others that go
+    `place` is the database, `server` what the migrations were replayed on, `dev` its specification, `last`
+    the file name of the last of them. `shown` are the differences that stand for themselves, each with the number of others that go
     with it. `ignored` and `outside` were not compared. `runner` is the role whose objects count as the
     migrations' own.
     """
@@ -42,6 +42,7 @@ class Drift:
     target: str
     place: str
     server: str
+    dev: str
     last: str | None
     runner: str
     differences: tuple[Difference, ...]
@@ -49,6 +50,15 @@ class Drift:
     ignored: tuple[str, ...]
     outside: tuple[Outside, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A comparison on one server: its description, what the history gave there, what differs."""
+
+    server: str
+    expected: Snapshot
+    comparison: Comparison
 
 
 def find_drift(
@@ -102,15 +112,17 @@ def drift_of(
         InputError: The migrations do not run.
         UnreachableError: No dev server can be reached.
     """
-    described, expected, comparison = _compare(project, target, live, history=history, progress=progress)
+    dev, replayed = _compare(project, target, live, history=history, progress=progress)
+    comparison = replayed.comparison
     return Drift(
         target=target.name,
         place=live.place,
-        server=described,
+        server=replayed.server,
+        dev=dev,
         last=history[-1].filename if history else None,
         runner=live.snapshot.runner,
         differences=comparison.differences,
-        shown=without_parts(comparison.differences, expected, live.snapshot),
+        shown=without_parts(comparison.differences, replayed.expected, live.snapshot),
         ignored=live.snapshot.ignored,
         outside=live.outside,
         notes=(*notes, *comparison.notes),
@@ -187,15 +199,15 @@ def _compare(
     *,
     history: Sequence[Migration],
     progress: Callable[[str], None],
-) -> tuple[str, Snapshot, Comparison]:
-    """The comparison on the first server that can replay the history; a description of that comes first."""
+) -> tuple[str, Replayed]:
+    """The comparison on the first server that can replay the history, and that server's specification."""
     *others, own = servers_for(project, live.major)
     for dev in others:
         try:
-            return compare_on(dev, project, target, live, history=history, progress=progress)
+            return dev, compare_on(dev, project, target, live, history=history, progress=progress)
         except InputError:
             continue  # such as an extension that only the project's own server has; it says what is wrong
-    return compare_on(own, project, target, live, history=history, progress=progress)
+    return own, compare_on(own, project, target, live, history=history, progress=progress)
 
 
 def servers_for(project: Project, major: int) -> tuple[str, ...]:
@@ -215,13 +227,13 @@ def compare_on(
     *,
     history: Sequence[Migration],
     progress: Callable[[str], None],
-) -> tuple[str, Snapshot, Comparison]:
-    """Replay a history on one server and compare: the server's description, what it gave, what differs."""
+) -> Replayed:
+    """Replay a history on one server and compare."""
     with open_dev(dev, root=project.root, progress=progress) as server:
         progress(f"replaying the migrations on {server.description}")
         expected = expected_catalog(server, project, target, history=history)
         comparison = compare_live(live, expected, server, target=target, root=project.root, progress=progress)
-        return server.description, expected, comparison
+        return Replayed(server.description, expected, comparison)
 
 
 def expected_catalog(
