@@ -168,7 +168,7 @@ def _build(
     files |= {path: file.text.encode() for path, file in zip(paths, made.rendered, strict=True)}
     opened = replace(
         lock,
-        templates=_templates(target, (*task.base, *map(split_filename, paths))),
+        templates=recorded_templates(target, (*task.base, *map(split_filename, paths))),
         open=tuple(path.name for path in paths),
         online=task.online,
         made=lock.schema,
@@ -298,7 +298,7 @@ def is_current(target: Target, task: Task, *, name: str | None) -> bool:
         return False
     if task.old and lock.online != task.online:
         return False
-    if dict(lock.templates) != _templates(target, (*task.base, *task.old)):
+    if dict(lock.templates) != recorded_templates(target, (*task.base, *task.old)):
         return False
     starts = name is not None and not task.old
     return not (starts and (target.templates_dir / f"{name}{TEMPLATE_SUFFIX}").is_file())
@@ -309,7 +309,7 @@ def _without_migration(
 ) -> BuildResult:
     """Nothing differs: record the text, and take away an open migration that has become empty."""
     files: dict[Path, bytes | None] = {one.path: None for one in task.old}
-    lock = replace(lock, templates=_templates(target, task.base), made=lock.schema)
+    lock = replace(lock, templates=recorded_templates(target, task.base), made=lock.schema)
     _write(project, target, files, lock=lock if files else _kept_open(lock, task), seen=seen)
     outcome = Outcome.REMOVED if files else Outcome.RECORDED
     shown = _shown(project, task.old)
@@ -347,7 +347,7 @@ def _paths(target: Target, task: Task, rendered: Sequence[Rendered]) -> list[Pat
     return [one.path for one in history[len(task.base) :]]
 
 
-def _templates(target: Target, migrations: Sequence[Migration]) -> dict[str, str]:
+def recorded_templates(target: Target, migrations: Sequence[Migration]) -> dict[str, str]:
     """The digests of the templates that belong to a migration, or are there for all."""
     names = {one.name for one in migrations} | RESERVED_NAMES
     digests = digest_templates(target.templates_dir).items()
