@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import re
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
-from pgsluice.cli.output import JsonOption, TargetOption, emit, load, progress
-from pgsluice.errors import FindingError
+from pgsluice.cli.output import JsonOption, TargetOption, emit, load, progress, session
+from pgsluice.errors import ExitCode, FindingError
+
+if TYPE_CHECKING:
+    from pgsluice.config import Project
+    from pgsluice.pipeline.live.between import Between
+    from pgsluice.pipeline.statement import Plan
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -15,12 +22,29 @@ EXAMPLES = """\b
 Examples:
   pgsluice diff                        what no migration does yet, phase by phase
   pgsluice diff --explain              with the object that each statement is for
-  pgsluice diff --check                exit code 1 when the migrations do not lead to the schema"""
+  pgsluice diff --check                exit code 1 when the migrations do not lead to the schema
+  pgsluice diff "$STAGING" "$LIVE"     what would make staging like live; needs no project
+  pgsluice diff "$LIVE"                what would make live like the schema files"""
+
+MAKES_ROUTINES: Final = re.compile(r"\s*create\s+(or\s+replace\s+)?(function|procedure)\b", re.IGNORECASE)
+UNCHECKED: Final = "set check_function_bodies = off;"
+
+UrlArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[URL]", help="A database; the plan starts from it.", show_default=False),
+]
+OtherArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[URL]", help="The database that it leads to.", show_default=False),
+]
 
 
 @app.command(epilog=EXAMPLES)
 def diff(
     ctx: typer.Context,
+    first: UrlArgument = None,
+    second: OtherArgument = None,
+    *,
     target: TargetOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what each statement is for.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Fail with exit code 1 on any difference.")] = False,
@@ -28,9 +52,25 @@ def diff(
 ) -> None:
     """Print the plan that leads from the migrations to the schema; nothing is written.
 
+    With two databases, the plan that leads from the first to the second: of all schemas, or of those that
+    --target manages. With one, the plan that leads from it to the schema. Databases are only read.
+
     The plan is measured on a scratch database, but not rendered: templates and proofs are `build`'s.
     """
-    from pgsluice.cli.report import plan_json, plan_text
+    if first is None:
+        _diff_folders(ctx, target, explain=explain, check=check, as_json=as_json)
+        return
+    found = _between(ctx, target, first, second)
+    text = _sql(found.plan, explain=explain) or f"no difference: {found.first} is as {found.second}"
+    _emit({"from": found.first, "to": found.second}, found.plan, text, as_json=as_json)
+    if check and found.plan.statements:
+        _fail(f"{found.first} is not as {found.second}", None, as_json=as_json)
+
+
+def _diff_folders(
+    ctx: typer.Context, target: str | None, *, explain: bool, check: bool, as_json: bool
+) -> None:
+    from pgsluice.cli.report import plan_text
     from pgsluice.pipeline.devdb import open_dev
     from pgsluice.pipeline.proving import plan_of
 
@@ -42,9 +82,54 @@ def diff(
         plan_text(plan, explain=explain)
         or f"no difference: the migrations of {chosen.name} lead to the schema"
     )
-    emit({"target": chosen.name, **plan_json(plan)}, text, as_json=as_json)
+    _emit({"target": chosen.name}, plan, text, as_json=as_json)
     if check and plan.statements:
-        raise FindingError(
-            f"the migrations of target {chosen.name} do not lead to its schema",
-            hint="pgsluice build NAME",
-        )
+        what = f"the migrations of target {chosen.name} do not lead to its schema"
+        _fail(what, "pgsluice build NAME", as_json=as_json)
+
+
+def _between(ctx: typer.Context, target: str | None, first: str, second: str | None) -> Between:
+    from pgsluice.pipeline.live.between import everything, plan_between, plan_to_schema
+    from pgsluice.pipeline.live.database import database_url
+
+    urls = [database_url(url) for url in (first, second) if url is not None]
+    with progress() as shown:
+        if len(urls) == 1:
+            project = load(ctx)
+            return plan_to_schema(project, project.target(target), urls[0], progress=shown)
+        project = _project_or_none(ctx, target)
+        chosen = project.target(target) if target is not None else everything(project)
+        return plan_between(project, chosen, urls[0], urls[1], progress=shown)
+
+
+def _project_or_none(ctx: typer.Context, target: str | None) -> Project:
+    """The project around the folder; where there is none, what stands for one."""
+    from pgsluice.config import DEV_VARIABLE, find_config
+    from pgsluice.pipeline.live.between import without_project
+
+    folder = session(ctx).folder.resolve()
+    if target is not None or any(find_config(one) is not None for one in (folder, *folder.parents)):
+        return load(ctx)
+    return without_project(folder, dev=os.environ.get(DEV_VARIABLE))
+
+
+def _sql(plan: Plan, *, explain: bool) -> str:
+    """The plan as a script that `psql -1` runs."""
+    from pgsluice.cli.report import plan_text
+
+    text = plan_text(plan, explain=explain)
+    unchecked = any(MAKES_ROUTINES.match(statement.sql) for statement in plan.statements)
+    return f"{UNCHECKED}\n\n{text}" if unchecked else text
+
+
+def _emit(head: dict[str, object], plan: Plan, text: str, *, as_json: bool) -> None:
+    from pgsluice.cli.report import plan_json
+
+    emit({**head, **plan_json(plan)}, text, as_json=as_json)
+
+
+def _fail(message: str, hint: str | None, *, as_json: bool) -> NoReturn:
+    """End with a finding; with `--json` the plan was the one document already."""
+    if as_json:
+        raise typer.Exit(int(ExitCode.FINDING))
+    raise FindingError(message, hint=hint)

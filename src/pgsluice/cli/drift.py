@@ -64,7 +64,7 @@ def drift(
     emit(drift_json(found), drift_text(found), as_json=as_json)
     if found.differences:
         if not as_json:
-            print_problem(_headline(found), hint=f"pgsluice drift --target {found.target} --json")
+            print_problem(_headline(found), hint=_undoing(found))
         raise typer.Exit(int(ExitCode.FINDING))
 
 
@@ -72,3 +72,10 @@ def _headline(found: Drift) -> str:
     count = len(found.shown)
     what = f"{count} difference{'s' if count != 1 else ''}"
     return f"{found.place} has drifted from the migrations of {found.target}: {what}"
+
+
+def _undoing(found: Drift) -> str:
+    return (
+        f'pgsluice diff "$PGSLUICE_DATABASE" --target {found.target} prints what brings it to the schema '
+        "files; or write the change into them and build a migration"
+    )

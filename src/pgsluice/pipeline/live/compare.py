@@ -165,19 +165,23 @@ def _caveat(live: LiveCatalog, server: DevServer, exc: InputError | UnreachableE
     )
 
 
+def without_not_null_names(snapshot: Snapshot) -> Snapshot:
+    """A snapshot less the names of its not-null constraints, which no server before 18 keeps."""
+    objects = {
+        address: _with(obj, {name: value for name, value in obj.facets.items() if name != "not_null_name"})
+        for address, obj in snapshot.objects.items()
+        if not (address.kind == "constraint" and obj.get("type") == "n")
+    }
+    return replace(snapshot, objects=objects)
+
+
 def _as_told_by(version_num: int, snapshot: Snapshot) -> Snapshot:
     """The part of a snapshot that a server of that version knows as well."""
-    objects = dict(snapshot.objects)
     if version_num < NAMED_NOT_NULL:
-        objects = {
-            address: _with(
-                obj, {name: value for name, value in obj.facets.items() if name != "not_null_name"}
-            )
-            for address, obj in objects.items()
-            if not (address.kind == "constraint" and obj.get("type") == "n")
-        }
-    if version_num < MAINTAINED:
-        objects = {address: _with(obj, dict(_unmaintained(obj))) for address, obj in objects.items()}
+        snapshot = without_not_null_names(snapshot)
+    if version_num >= MAINTAINED:
+        return snapshot
+    objects = {address: _with(obj, dict(_unmaintained(obj))) for address, obj in snapshot.objects.items()}
     return replace(snapshot, objects=objects)
 
 

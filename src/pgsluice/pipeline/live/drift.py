@@ -34,9 +34,9 @@ class Drift:
     """What a comparison of one database with one target's migrations found.
 
     `place` is the database, `server` what the migrations were replayed on, `dev` its specification, `last`
-    the file name of the last of them. `shown` are the differences that stand for themselves, each with the number of others that go
-    with it. `ignored` and `outside` were not compared. `runner` is the role whose objects count as the
-    migrations' own.
+    the file name of the last of them. `shown` are the differences that stand for themselves, each with the
+    number of others that go with it. `ignored` and `outside` were not compared. `runner` is the role whose
+    objects count as the migrations' own.
     """
 
     target: str

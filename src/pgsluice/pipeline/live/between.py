@@ -1,0 +1,184 @@
+"""The plan that leads a real database to another one, or to a schema folder; all of it on the dev server."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from pgsluice.config import Project, Target
+from pgsluice.errors import RefusedError
+from pgsluice.pipeline.devdb import open_dev
+from pgsluice.pipeline.diff import StatementError, find_plan
+from pgsluice.pipeline.history import read_history
+from pgsluice.pipeline.live.catalog import OF_ATLAS, open_reader, read_live
+from pgsluice.pipeline.live.compare import NAMED_NOT_NULL, without_not_null_names
+from pgsluice.pipeline.live.copy import schema_copy
+from pgsluice.pipeline.live.drift import servers_for
+from pgsluice.pipeline.proof import connected
+from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
+from pgsluice.pipeline.states import AS_A_MIGRATION, read_states
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pgsluice.pipeline.devdb import DevServer
+    from pgsluice.pipeline.live.catalog import LiveCatalog
+    from pgsluice.pipeline.statement import Plan, Statement
+
+ANY_MAJOR: Final = (15, 99)
+EMBEDDED: Final = "embedded"
+SECRET: Final = "user mapping"
+SECRET_NOTE: Final = "user mappings are not compared: they may hold passwords"
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A measured plan from one database to another; `first` and `second` are their names for messages."""
+
+    first: str
+    second: str
+    plan: Plan
+
+
+def without_project(root: Path, *, dev: str | None) -> Project:
+    """What stands for a project in a folder that has none: a dev server, and no target."""
+    return Project(root=root, dev=dev or EMBEDDED, postgres=ANY_MAJOR, targets=())
+
+
+def everything(project: Project) -> Target:
+    """All schemas of a database as a target, on what any of the project's targets requires."""
+    requires = tuple(dict.fromkeys(name for target in project.targets for name in target.requires))
+    root = project.root
+    return Target(
+        name="database",
+        schema_dir=root,
+        migrations_dir=root,
+        templates_dir=root,
+        manages=("*",),
+        requires=requires,
+    )
+
+
+def plan_between(
+    project: Project, target: Target, first: str, second: str, *, progress: Callable[[str], None]
+) -> Between:
+    """The plan that brings the first database to what the second one is; both are only read.
+
+    Args:
+        project: Its dev server, or one of the databases' major where this machine has one, holds the copies.
+        target: What of them is compared.
+        first: The database to be changed.
+        second: The one to be reached.
+
+    Raises:
+        InputError: A schema cannot be loaded on the dev server.
+        RefusedError: A difference that no plan brings home.
+        UnreachableError: A server cannot be reached or read.
+    """
+    have, want = (_read(url, target, progress) for url in (first, second))
+    view = _View(target, named=min(have.major, want.major) >= NAMED_NOT_NULL // 10000)
+    dev = servers_for(project, max(have.major, want.major))[0]
+    with open_dev(dev, root=project.root, progress=progress) as server, ExitStack() as stack:
+        progress(f"copying both schemas to {server.description}")
+        base, goal = (stack.enter_context(_copied(server, live, view, project.root)) for live in (have, want))
+        progress("planning and measuring")
+        return Between(have.place, want.place, _plan(server, base, goal.snapshot, view))
+
+
+def plan_to_schema(project: Project, target: Target, url: str, *, progress: Callable[[str], None]) -> Between:
+    """The plan that brings a database to what the target's schema files say; it is only read.
+
+    Raises:
+        As `plan_between`, and as a build does for the schema files.
+    """
+    live = _read(url, target, progress)
+    view = _View(target, named=live.major >= NAMED_NOT_NULL // 10000)
+    with open_dev(project.dev, root=project.root, progress=progress) as server:
+        history = read_history(target.migrations_dir)
+        states = read_states(server, target, history, root=project.root, progress=progress)
+        progress(f"copying the schema of {live.place} to {server.description}")
+        with _copied(server, live, view, project.root) as base:
+            progress("planning and measuring")
+            plan = _plan(server, base, view.of(states.after), view)
+    return Between(live.place, f"the schema of target {target.name}", plan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy: the name of its database on the dev server, and its catalog."""
+
+    name: str
+    snapshot: Snapshot
+
+
+def _read(url: str, target: Target, progress: Callable[[str], None]) -> LiveCatalog:
+    progress("reading the databases")
+    with open_reader(url, progress=progress) as conn:
+        return read_live(conn, url, target)
+
+
+@contextmanager
+def _copied(server: DevServer, live: LiveCatalog, view: _View, root: Path) -> Iterator[_Copy]:
+    target = view.target
+    with schema_copy(
+        server,
+        live.url,
+        manages=target.manages,
+        requires=target.requires,
+        root=root,
+        runner=live.snapshot.runner,
+    ) as conninfo:
+        with connected(conninfo) as conn:
+            snapshot = view.read(conn)
+        yield _Copy(str(conninfo_to_dict(conninfo)["dbname"]), snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """How the catalogs of copies are seen; `named` says whether the real servers keep names of not null."""
+
+    target: Target
+    named: bool
+
+    def read(self, conn: psycopg.Connection[Any]) -> Snapshot:
+        """The catalog of a copy."""
+        ignore = (*self.target.ignore, *OF_ATLAS)
+        return self.of(read_snapshot(conn, manages=self.target.manages, ignore=ignore))
+
+    def of(self, found: Snapshot) -> Snapshot:
+        """A catalog less what holds passwords, which no plan may print."""
+        found = found if self.named else without_not_null_names(found)
+        if not any(address.kind == SECRET for address in found.objects):
+            return found
+        objects = {address: obj for address, obj in found.objects.items() if address.kind != SECRET}
+        return replace(found, objects=objects, ignored=(*found.ignored, SECRET))
+
+
+def _plan(server: DevServer, base: _Copy, goal: Snapshot, view: _View) -> Plan:
+    def measure(statements: Sequence[Statement]) -> Snapshot:
+        with server.clone(base.name) as conninfo, connected(conninfo) as conn:
+            with conn.transaction():
+                conn.execute(AS_A_MIGRATION)
+                for statement in statements:
+                    try:
+                        conn.execute(statement.sql.encode(), prepare=False)
+                    except psycopg.Error as exc:
+                        raise StatementError(statement, exc) from exc
+            return view.read(conn)
+
+    try:
+        plan = find_plan(base.snapshot, goal, measure)
+    except RefusedError as exc:
+        raise RefusedError(
+            exc.message,
+            details=exc.details,
+            hint="write this change by hand; docs/reference/coverage.md lists the kinds",
+        ) from exc
+    if SECRET in (*base.snapshot.ignored, *goal.ignored):
+        return replace(plan, notes=(*plan.notes, SECRET_NOTE))
+    return plan
