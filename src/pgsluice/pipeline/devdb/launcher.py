@@ -174,7 +174,8 @@ def take_start_lock(folder: ServerFolder, progress: Callable[[str], None]) -> Fi
         lock = wait_lock(folder.start_lock, timeout_s=WAIT_S)
     if lock is None:
         raise UnreachableError(
-            f"another command does not finish starting or stopping the dev server in {folder.path}"
+            f"another command does not finish starting or stopping the dev server in {folder.path}",
+            hint=f"fuser -v {folder.start_lock}",
         )
     return lock
 
@@ -252,7 +253,7 @@ def _cache_lock() -> FileLock:
     path = cache_base() / "cache.lock"
     lock = wait_lock(path, timeout_s=WAIT_S)
     if lock is None:
-        raise UnreachableError(f"another command holds {path}")
+        raise UnreachableError(f"another command holds {path}", hint=f"fuser -v {path}")
     return lock
 
 
@@ -266,7 +267,9 @@ def idle_seconds() -> float:
     try:
         return float(text) if text else DEFAULT_IDLE_S
     except ValueError as exc:
-        raise InputError(f"{IDLE_VARIABLE}={text} is not a number of seconds") from exc
+        raise InputError(
+            f"{IDLE_VARIABLE}={text} is not a number of seconds", hint=f"export {IDLE_VARIABLE}=300"
+        ) from exc
 
 
 def _spawn_supervisor(folder: ServerFolder) -> None:

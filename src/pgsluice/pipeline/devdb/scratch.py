@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import sql
 
-from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.devdb.admin import end_sessions, translated
 
 if TYPE_CHECKING:
@@ -53,9 +52,7 @@ class ScratchDatabases:
         try:
             yield self._admin.conninfo(name)
         finally:
-            # A server that is gone has no scratch databases; one out of reach drops it on the next use.
-            with suppress(UnreachableError):
-                self.drop(name)
+            self.drop(name)
 
     def create(self, template: str | None) -> str:
         """Make a scratch database and return its name."""
@@ -70,8 +67,11 @@ class ScratchDatabases:
         return name
 
     def drop(self, name: str) -> None:
-        """Drop a scratch database, whoever is connected to it."""
-        with translated(f"cannot drop scratch database {name}"), self._admin.connection() as connection:
+        """Drop a scratch database, whoever is connected to it.
+
+        A server that is gone has none; one out of reach drops it on the next use.
+        """
+        with suppress(psycopg.Error), self._admin.connection() as connection:
             end_sessions(connection, name)
             connection.execute(DROP.format(name=sql.Identifier(name)))
 

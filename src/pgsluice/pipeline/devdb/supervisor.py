@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.5
 READY_POLL_S: Final = 0.005
 READY_TIMEOUT_S: Final = 60.0
+LOCK_TIMEOUT_S: Final = 5.0
 SMALLEST_ROOM_BYTES: Final = 64 << 20
 LOADER_FAILED: Final = 127
 LOG_LINES: Final = 12
@@ -100,7 +101,7 @@ class Server:
 def main() -> None:
     """Take the supervisor's lock, detach from the command that started us, and serve until the end of use."""
     folder = ServerFolder(Path(sys.argv[1]))
-    own = wait_lock(folder.supervisor_lock, timeout_s=5)
+    own = wait_lock(folder.supervisor_lock, timeout_s=LOCK_TIMEOUT_S)
     if own is None:  # another one lives
         return
     own.write(str(os.getpid()))
@@ -173,7 +174,7 @@ def _spawn(
     folder: ServerFolder, command: list[str], account: ServerAccount | None
 ) -> subprocess.Popen[bytes]:
     """Start the server with the lock that all its processes inherit and hold."""
-    held = wait_lock(folder.server_lock, timeout_s=5)
+    held = wait_lock(folder.server_lock, timeout_s=LOCK_TIMEOUT_S)
     if held is None:
         raise UnreachableError(f"another server still runs in {folder.path}", hint="pgsluice dev stop")
     with held, folder.log_file.open("ab") as log:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, LiteralString
 
 import psycopg
 from psycopg import sql
 
-from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.devdb.admin import ADVISORY_LOCK, Row, end_sessions, translated
 
 if TYPE_CHECKING:
@@ -132,9 +131,7 @@ class TemplateCache:
         try:
             yield draft
         finally:
-            # Without a server there is no draft; one that stays behind is dropped by the next use.
-            with suppress(UnreachableError):
-                self._scratch.drop(draft)
+            self._scratch.drop(draft)
 
     def _evict(self) -> None:
         """Drop the templates used least lately until the bound is kept, except those in use."""
