@@ -1,0 +1,1 @@
+"""Lint: style, safety and hazards of schema files, templates and migrations, without a database."""

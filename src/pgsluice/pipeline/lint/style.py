@@ -1,0 +1,114 @@
+"""sqlfluff over schema files, templates and the hand-written parts of migrations, in this process or in others."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Final
+
+from pgsluice.errors import InputError, Location
+from pgsluice.pipeline.lint.model import Engine, FileKind, LintFinding, Severity
+from pgsluice.pipeline.lint.rules import found
+from pgsluice.pipeline.lint.sqlfluff_config import load_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pgsluice.pipeline.lint.model import LintFile
+    from pgsluice.pipeline.lint.templates import OpenTemplate
+
+PROCESSES: Final = 4
+WORTH_CHARS: Final = 12_000
+FIX: Final = "pgsluice lint --fix"
+GAPS: Final = frozenset({"PRS", "LXR"})
+
+
+@dataclass(frozen=True, slots=True)
+class StyleJob:
+    """One text for sqlfluff; `template` is set where Jinja comes first."""
+
+    file: LintFile
+    text: str
+    root: Path | None
+    template: OpenTemplate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """What sqlfluff said; `text` is the rewritten text, where that was asked for and it changed something."""
+
+    name: str
+    findings: tuple[LintFinding, ...]
+    text: str | None = None
+
+
+def check_style(jobs: Sequence[StyleJob], *, fix: bool = False) -> Iterator[Styled]:
+    """Lint texts; several processes share the work where it is worth their start.
+
+    Raises:
+        InputError: sqlfluff refuses a configuration.
+    """
+    size = sum(len(job.text) for job in jobs)
+    workers = min(os.cpu_count() or 1, PROCESSES, len(jobs))
+    if workers < 2 or size < WORTH_CHARS:
+        for job in jobs:
+            yield check_one(job, fix=fix)
+        return
+    largest_first = sorted(jobs, key=lambda job: -len(job.text))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for pending in [pool.submit(check_one, job, fix=fix) for job in largest_first]:
+            yield pending.result()
+
+
+def check_one(job: StyleJob, *, fix: bool = False) -> Styled:
+    """Lint one text; with `fix` also rewrite it."""
+    linter = _linter(job)
+    linted = linter.lint_string(job.text, fname=job.file.name, fix=fix, config=linter.config)
+    findings = tuple(
+        _finding(violation, job)
+        for violation in linted.get_violations(filter_ignore=True, filter_warning=False)
+    )
+    if not fix:
+        return Styled(job.file.name, findings)
+    text, is_changed = linted.fix_string()
+    return Styled(job.file.name, findings, text if is_changed else None)
+
+
+def _linter(job: StyleJob) -> Any:  # Any: sqlfluff's linter, typed loosely
+    from sqlfluff.core import Linter
+    from sqlfluff.core.errors import SQLFluffUserError
+
+    config = load_config(job.file.path.parent, job.file.kind, job.root)
+    try:
+        linter = Linter(config=config)
+        linter.get_rulepack(config=config)
+    except (SQLFluffUserError, ValueError) as exc:
+        raise InputError(f"sqlfluff refuses its configuration: {exc}") from exc
+    if job.template is not None:
+        from pgsluice.pipeline.lint.templater import MigrationTemplater
+
+        linter.templater = MigrationTemplater(job.template)
+    return linter
+
+
+def _finding(violation: Any, job: StyleJob) -> LintFinding:  # Any: sqlfluff's violations
+    code = str(violation.rule_code())
+    location = Location(job.file.name, violation.line_no, violation.line_pos)
+    if code in GAPS:
+        return found("sqlfluff-cannot-parse", "sqlfluff cannot parse this, PostgreSQL can", location)
+    message = " ".join(str(violation.desc()).split()).rstrip(".")
+    if code == "TMP":
+        return found("template-error", message, location)
+    is_fixable = bool(violation.fixable) and job.file.kind is not FileKind.MIGRATION
+    return LintFinding(
+        engine=Engine.SQLFLUFF,
+        rule=code,
+        severity=Severity.WARNING if violation.warning else Severity.ERROR,
+        message=message[:1].lower() + message[1:],
+        location=location,
+        recipe=FIX if is_fixable else "",
+        is_fixable=is_fixable,
+    )
