@@ -13,6 +13,7 @@ from pgsluice import __version__
 from pgsluice.errors import FindingError, PipelineError, RefusedError
 from pgsluice.pipeline.build import TOLERATED, Task, refuse_changed_history
 from pgsluice.pipeline.devdb import DevServer, open_dev
+from pgsluice.pipeline.diff import misordered
 from pgsluice.pipeline.digest import schema_digest
 from pgsluice.pipeline.fixtures import read_fixtures, split_history
 from pgsluice.pipeline.history import Migration, read_history
@@ -39,13 +40,15 @@ PART: Final = re.compile(
     r"^-- part (?P<number>\d+) of (?P<count>\d+) of (?P<name>\w+), " + ONLINE, re.MULTILINE
 )
 HEAD_LENGTH: Final = 400
+MOST_SHOWN: Final = 20
+MOST_TABLES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """One thing that was proved, or not: `problem` is None when it holds; `seconds` is wall-clock time.
 
-    `note` says why a judge could not be heard.
+    `note` says why a judge could not be heard, or what differs and stays so, such as the order of columns.
     """
 
     target: str
@@ -152,16 +155,34 @@ def _proofs(
             )
 
 
-def _leads(target: Target, states: States) -> None:
+def _leads(target: Target, states: States) -> str | None:
     differences = compare(states.after, states.before)
     if differences:
         raise FindingError(
             f"the migrations of target {target.name} do not lead to its schema",
-            details=tuple(str(difference) for difference in differences[:20]),
+            details=(
+                *map(str, differences[:MOST_SHOWN]),
+                *_more(len(differences) - MOST_SHOWN, "difference"),
+            ),
             hint="pgsluice build NAME",
         )
     with states.clone_of_base() as conninfo, connected(conninfo) as conn:
         validate_functions(conn, target.manages, search_path=search_path(target))
+    return _column_order(states)
+
+
+def _column_order(states: States) -> str | None:
+    """The tables whose columns stand in another order, which no statement can mend and rows do not mind."""
+    found = [
+        f"column order of {'.'.join(table)} is {', '.join(have)}; the schema has {', '.join(want)}"
+        for table, (want, have) in misordered(states.after, states.before).items()
+    ]
+    return "; ".join((*found[:MOST_TABLES], *_more(len(found) - MOST_TABLES, "table"))) or None
+
+
+def _more(count: int, what: str) -> tuple[str, ...]:
+    """The line that stands for what is not shown, where there is any."""
+    return (f"{count} more {what}{'s' if count > 1 else ''}",) if count > 0 else ()
 
 
 def _ask_pg_dump(target: Target, states: States) -> str | None:

@@ -129,13 +129,23 @@ def _joined(plan: Plan, more: Plan) -> Plan:
 
 def column_order(expected: Snapshot, actual: Snapshot, tables: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Those of `tables` whose columns stand in another order: a difference in kind, told and left."""
-    wanted, found = _columns(expected), _columns(actual)
     return tuple(
-        f"column order of {'.'.join(table)} stays {', '.join(found[table])}; "
-        f"the schema has {', '.join(wanted[table])}"
-        for table in sorted(wanted.keys() & found.keys() & set(tables))
-        if wanted[table] != found[table]
+        f"column order of {'.'.join(table)} stays {', '.join(found)}; the schema has {', '.join(wanted)}"
+        for table, (wanted, found) in misordered(expected, actual).items()
+        if table in tables
     )
+
+
+def misordered(
+    expected: Snapshot, actual: Snapshot
+) -> dict[tuple[str, ...], tuple[Sequence[str], Sequence[str]]]:
+    """The tables whose columns stand in another order than expected: the expected one, and the actual."""
+    wanted, found = _columns(expected), _columns(actual)
+    return {
+        table: (wanted[table], found[table])
+        for table in sorted(wanted.keys() & found.keys())
+        if wanted[table] != found[table]
+    }
 
 
 def _columns(snapshot: Snapshot) -> dict[tuple[str, ...], list[str]]:
