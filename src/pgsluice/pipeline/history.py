@@ -133,8 +133,8 @@ def pad_numbers(history: Sequence[Migration]) -> dict[str, str]:
     """New file names by old ones, so that byte order becomes the order of the numbers."""
     found = {one.filename: numbers for one in history if (numbers := _numbers(one.version)) is not None}
     widths: dict[int, int] = {}
-    for _, numbers in found.values():
-        for place, number in enumerate(numbers):
+    for _, parts in found.values():
+        for place, number in enumerate(parts):
             widths[place] = max(widths.get(place, 0), len(str(number)))
     padded = {name: _padded(name, list(widths.values())) for name in found}
     return {old: new for old, new in padded.items() if old != new}

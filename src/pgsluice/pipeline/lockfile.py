@@ -88,6 +88,16 @@ def read_lock(folder: Path) -> Lock | None:
         raise InputError(f"cannot read: {exc.strerror}", location=locate(path)) from exc
     except UnicodeDecodeError as exc:
         raise InputError("the file is not valid UTF-8", location=locate(path)) from exc
+    return parse_lock(text, path=path)
+
+
+def parse_lock(text: str, *, path: Path) -> Lock:
+    """A lock from its text; `path` is for messages.
+
+    Raises:
+        ConflictMarkersError: It holds conflict markers.
+        InputError: It is not what `build` writes.
+    """
     refuse_conflict_markers(text.split("\n"), path=path)
     try:
         table = tomllib.loads(text.replace("\r\n", "\n"))
