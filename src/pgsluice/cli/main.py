@@ -31,6 +31,9 @@ COMMANDS: Final[Mapping[str, str]] = {
     "verify": "pgsluice.cli.verify",
     "drift": "pgsluice.cli.drift",
     "baseline": "pgsluice.cli.baseline",
+    "apply": "pgsluice.cli.apply",
+    "status": "pgsluice.cli.status",
+    "rebase": "pgsluice.cli.rebase",
     "dev": "pgsluice.cli.dev",
 }
 """Each command with the module that holds it as `app`; imported only when it is used."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_exponential_jitter
 
 from pgsluice.errors import InputError, UnreachableError
 
@@ -25,6 +25,7 @@ FIRST_PAUSE_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 4.0
 REFUSED_AGAIN: Final = 2
 """How often a server that is up is asked again: it may just have come up, or have no connection to spare."""
+PLACE: Final = frozenset({"dbname", "host", "hostaddr", "port", "service", "sslmode", "user"})
 EXAMPLE_URL: Final = "postgresql://deploy@db.example.com/app"
 
 # What roles, databases and the environment may have set otherwise; the proof of a migration ran under these.
@@ -145,7 +146,7 @@ def connect(
 
     retrying = Retrying(
         retry=retry_if_exception(may_pass),
-        stop=stop_after_delay(patience),
+        stop=stop_before_delay(patience),
         wait=wait_exponential_jitter(initial=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
         before_sleep=say,
         reraise=True,
@@ -195,6 +196,13 @@ def unreachable(url: str, exc: psycopg.Error) -> UnreachableError:
         details=lines,
         hint=f"psql {shlex.quote(words)} --command 'select 1'",
     )
+
+
+def words(url: str) -> str:
+    """The database as libpq's words for `psql`: place, name and user, never a password."""
+    from psycopg.conninfo import make_conninfo
+
+    return make_conninfo("", **{key: value for key, value in _parts(url).items() if key in PLACE})
 
 
 def _connect_once(conninfo: str) -> psycopg.Connection[Any]:
