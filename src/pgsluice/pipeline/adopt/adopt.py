@@ -1,0 +1,396 @@
+"""An existing database becomes a project: schema files, a baseline that was proved, and a configuration.
+
+Everything is made in a folder aside and compared with the database; only then is it written, all or nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+
+from pgsluice import __version__
+from pgsluice.config import CONFIG_NAME, Project, Target, load_project
+from pgsluice.errors import FindingError, InputError, PipelineError
+from pgsluice.pipeline.adopt.configuration import Configuration
+from pgsluice.pipeline.adopt.files import LeftOut, Pieces, place_statements, render_files, split_dump
+from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges
+from pgsluice.pipeline.adopt.provided import provided_by
+from pgsluice.pipeline.adopt.requirements import (
+    OWN_SCHEMAS,
+    Extension,
+    Requirements,
+    find_requirements,
+    read_extensions,
+    refuse_missing_extensions,
+)
+from pgsluice.pipeline.adopt.tables import with_generated_tables
+from pgsluice.pipeline.build import Task
+from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
+from pgsluice.pipeline.devdb import bootstrap, open_dev
+from pgsluice.pipeline.history import next_version
+from pgsluice.pipeline.live.catalog import LiveCatalog, open_reader, read_live
+from pgsluice.pipeline.live.compare import Comparison, compare_live, without_parts
+from pgsluice.pipeline.live.dump import dump_schema
+from pgsluice.pipeline.lockfile import LOCK_NAME, Lock
+from pgsluice.pipeline.opinion import second_opinion
+from pgsluice.pipeline.opinion.entries import compare_entries
+from pgsluice.pipeline.proof import connected
+from pgsluice.pipeline.proving import Made, make
+from pgsluice.pipeline.snapshot import Address, compare, read_snapshot
+from pgsluice.pipeline.states import States, read_states
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.devdb import DevServer
+    from pgsluice.pipeline.sources.parse import Parsed
+
+NAME: Final = "baseline"
+SHOWN: Final = 30
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a user asks for: the database, and what of it becomes which target."""
+
+    url: str
+    target: str = "app"
+    schemas: tuple[str, ...] = ("*",)
+    ignore: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    dev: str = "embedded"
+    postgres: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What an adoption makes.
+
+    `files` are contents by path relative to the project; `server` is what the proof ran on; `place` names the
+    database without a password.
+    """
+
+    files: dict[str, bytes]
+    migration: str
+    runner: str
+    server: str
+    place: str
+    objects: int
+    requires: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What was read of the database, at one moment."""
+
+    catalog: LiveCatalog
+    dump: str
+    extensions: tuple[Extension, ...]
+    lacks_public: bool
+
+
+def adopt_database(root: Path, wish: Wish, *, progress: Progress) -> Adopted:
+    """Read a database and make the project that it is; nothing is written, neither here nor there.
+
+    Args:
+        root: The project's folder, which exists: its dev server is used.
+        wish: The database and what to take of it.
+        progress: Gets a line for each stage that may take long.
+
+    Raises:
+        InputError: An extension is missing on the dev server, or it cannot load the schema.
+        UnreachableError: The database cannot be read.
+        RefusedError: The baseline cannot be planned.
+        FindingError: The files do not give the database's schema.
+    """
+    live = _read(wish, progress)
+    progress("starting the dev server")
+    with TemporaryDirectory(prefix="pgsluice-adopt-") as folder:
+        staging = Path(folder).resolve()
+        _copy_requirements(root, staging, wish.requires)
+        with open_dev(_dev(wish), root=root, progress=progress) as server:
+            return _Adoption(staging, wish, live, server, progress).run()
+
+
+def _dev(wish: Wish) -> str:
+    import os
+
+    from pgsluice.config import DEV_VARIABLE
+
+    return os.environ.get(DEV_VARIABLE) or wish.dev
+
+
+def _read(wish: Wish, progress: Progress) -> _Live:
+    """Catalog, dump and extensions, through a connection that writes nothing."""
+    progress("reading the database")
+    with open_reader(wish.url, progress=progress) as conn:
+        target = _target(Path("/"), wish)
+        _refuse_unknown_schemas(conn, wish)
+        conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        with conn.transaction():
+            catalog = read_live(conn, wish.url, target)
+            extensions = read_extensions(conn)
+            dump = dump_schema(catalog.url, manages=wish.schemas)
+            row = conn.execute(LACKS_PUBLIC).fetchone()
+    return _Live(catalog, dump, extensions, lacks_public=row == (True,))
+
+
+LACKS_PUBLIC: Final = "select pg_catalog.to_regnamespace('public') is null"
+UNKNOWN_SCHEMAS: Final = """
+select s.name from pg_catalog.unnest(%s::text[]) as s (name)
+where not exists (select from pg_catalog.pg_namespace as n where n.nspname = s.name)
+order by 1
+"""
+USER_SCHEMAS: Final = """
+select n.nspname::text from pg_catalog.pg_namespace as n
+where n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'pgsluice') order by 1
+"""
+
+
+def _refuse_unknown_schemas(conn: psycopg.Connection[Any], wish: Wish) -> None:
+    asked = [schema for schema in wish.schemas if schema != "*"]
+    unknown = [str(name) for (name,) in conn.execute(UNKNOWN_SCHEMAS, [asked]).fetchall()]
+    if unknown:
+        there = [str(name) for (name,) in conn.execute(USER_SCHEMAS).fetchall()]
+        raise InputError(
+            f"the database has no schema {unknown[0]}; it has {', '.join(there) or 'none of its own'}",
+            hint=f"--schema {there[0]}" if there else None,
+        )
+
+
+def _target(root: Path, wish: Wish, *, ignore: tuple[str, ...] = (), requires: Sequence[str] = ()) -> Target:
+    return Target(
+        name=wish.target,
+        schema_dir=root / "schema" / wish.target,
+        migrations_dir=root / "migrations" / wish.target,
+        templates_dir=root / "templates" / wish.target,
+        manages=wish.schemas,
+        requires=tuple(requires),
+        ignore=(*wish.ignore, *ignore),
+    )
+
+
+def _copy_requirements(root: Path, staging: Path, requires: Sequence[str]) -> None:
+    """Bring the user's own scripts to where the proof looks for them."""
+    for entry in requires:
+        if entry.endswith(".sql") and (root / entry).is_file():
+            copy = staging / entry
+            if not copy.resolve().is_relative_to(staging):
+                raise InputError(f"required file {entry} lies outside of the project")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes((root / entry).read_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Adoption:
+    """One adoption: `staging` is a project's folder that is thrown away."""
+
+    staging: Path
+    wish: Wish
+    live: _Live
+    server: DevServer
+    progress: Progress
+
+    def run(self) -> Adopted:
+        """Requirements, schema files, comparison, baseline."""
+        refuse_missing_extensions(self.server, self.live.extensions)
+        statements = split_dump(self.live.dump)
+        requirements = self._requirements(statements)
+        files = self._configured(requirements)
+        self._write(files)
+        project = load_project(self.staging).model_copy(update={"dev": _dev(self.wish)})
+        target = project.target(None)
+        self.progress("loading what the schema requires")
+        provided = self._provided(target)
+        pieces, left_out = place_statements(
+            self._with_grants(statements),
+            runner=self.live.catalog.snapshot.runner,
+            ignore=target.ignore,
+            provided=provided_by(provided),
+            populated=self._populated(),
+        )
+        states = self._load(target, pieces)
+        notes = self._verdict(target, states, provided)
+        made = self._make(project, target)
+        pieces, digest = self._choose(target, pieces, states, made)
+        migration, history = self._history(target, made, digest)
+        contents = {name: text.encode() for name, text in (files | self._files(target, pieces)).items()}
+        return Adopted(
+            files=contents | history,
+            migration=migration,
+            runner=self.live.catalog.snapshot.runner,
+            server=self.server.description,
+            place=self.live.catalog.place,
+            objects=len(states.after.objects),
+            requires=requirements.entries,
+            carried=requirements.reasons,
+            left_out=(*left_out, *self._outside()),
+            ignored=self.live.catalog.snapshot.ignored,
+            notes=notes,
+        )
+
+    def _with_grants(self, statements: Sequence[Parsed]) -> Sequence[Parsed]:
+        """The statements with the grants that a schema folder needs."""
+        snapshot = self.live.catalog.snapshot
+        if not has_default_privileges(snapshot):
+            return statements
+        others = [one for one in statements if one.kind != "GrantStmt"]
+        return (*others, *grants_from_birth(snapshot))
+
+    def _requirements(self, statements: Sequence[Parsed]) -> Requirements:
+        return find_requirements(
+            statements,
+            self.live.extensions,
+            own_schemas=self._own_schemas(),
+            given=self.wish.requires,
+            script=f"requires/{self.wish.target}.sql",
+        )
+
+    def _configured(self, requirements: Requirements) -> dict[str, str]:
+        """Configuration and script."""
+        configuration = Configuration(
+            target=self.wish.target,
+            dev=self.wish.dev,
+            postgres=self.wish.postgres or self._majors(),
+            manages=self.wish.schemas,
+            requires=requirements.entries,
+            ignore=(*self.wish.ignore, *self._ignored_too()),
+        )
+        script = requirements.script
+        extra = {} if script is None else {f"requires/{self.wish.target}.sql": script}
+        return {CONFIG_NAME: configuration.render(), **extra}
+
+    def _files(self, target: Target, pieces: Pieces) -> dict[str, str]:
+        return {f"schema/{target.name}/{name}": text for name, text in render_files(pieces).items()}
+
+    def _load(self, target: Target, pieces: Pieces) -> States:
+        """Both states, with these as the whole schema."""
+        shutil.rmtree(target.schema_dir, ignore_errors=True)
+        target.schema_dir.mkdir(parents=True)
+        self._write(self._files(target, pieces))
+        return read_states(self.server, target, (), root=self.staging, progress=self.progress)
+
+    def _choose(self, target: Target, pieces: Pieces, states: States, made: Made) -> tuple[Pieces, str]:
+        """The better readable of two sets of files that give the same catalog, and its digest."""
+        self.progress("writing tables as migrations do")
+        better = with_generated_tables(pieces, made.rendered[0].text) if made.rendered else None
+        if better is None:
+            return pieces, states.source.digest
+        try:
+            again = self._load(target, better)
+        except PipelineError:
+            return pieces, states.source.digest
+        if compare(states.after, again.after) or not self._dumped_alike(target, states, again):
+            return pieces, states.source.digest
+        return better, again.source.digest
+
+    def _dumped_alike(self, target: Target, one: States, other: States) -> bool:
+        """Whether pg_dump prints both the same."""
+        with second_opinion(self.server, target, one.goal) as opinion, self.server.clone(other.goal) as db:
+            dumped = opinion.start(db)
+            if dumped is None or opinion.goal is None:
+                return True
+            return not compare_entries(opinion.goal.result(), dumped.result())
+
+    def _write(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            path = self.staging / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+
+    def _own_schemas(self) -> dict[str, str]:
+        with self.server.clone(None) as conninfo, connected(conninfo) as conn:
+            rows = conn.execute(OWN_SCHEMAS, [[one.name for one in self.live.extensions]]).fetchall()
+        return {str(name): str(schema) for name, schema in rows}
+
+    def _majors(self) -> tuple[int, int]:
+        live = self.live.catalog.major
+        return live, max(live, self.server.major)
+
+    def _ignored_too(self) -> tuple[str, ...]:
+        """Every scratch database has a schema public: one that lacks it does not look at it."""
+        return ("public",) if self.live.lacks_public and "*" in self.wish.schemas else ()
+
+    def _provided(self, target: Target) -> frozenset[Address]:
+        name = bootstrap(self.server, target.requires, root=self.staging)
+        with self.server.clone(name) as conninfo, connected(conninfo) as conn:
+            return frozenset(read_snapshot(conn, manages=["*"]).objects)
+
+    def _populated(self) -> frozenset[tuple[str, str]]:
+        objects = self.live.catalog.snapshot.objects.items()
+        return frozenset(
+            (address.path[0], address.path[1])
+            for address, obj in objects
+            if address.kind == "materialized view" and not obj.get("unpopulated")
+        )
+
+    def _verdict(self, target: Target, states: States, provided: frozenset[Address]) -> tuple[str, ...]:
+        """Compare what the files give with the database; raises where they differ, returns notes."""
+        self.progress("comparing the files with the database")
+        comparison: Comparison = compare_live(
+            self.live.catalog,
+            states.after,
+            self.server,
+            target=target,
+            root=self.staging,
+            progress=self.progress,
+        )
+        notes = list(comparison.notes)
+        left = []
+        for one in comparison.differences:
+            if one.address in provided or (one.address.kind == "extension" and one.facet is None):
+                notes.append(f"what requires brings is not what the database has: {one}")
+            elif one.facet == "owner" and one.before is None and one.after == states.after.runner:
+                notes.append(
+                    f"{one.address} belongs to {one.after}, which is also the dev server's role: "
+                    "its owner cannot be told from whoever runs the migrations"
+                )
+            else:
+                left.append(one)
+        if not left:
+            return tuple(notes)
+        whole = without_parts(left, states.after, self.live.catalog.snapshot)
+        raise FindingError(
+            f"the schema files would not give what {self.live.catalog.place} has: "
+            f"{len(left)} difference{'s' if len(left) > 1 else ''}",
+            details=tuple(str(difference) for difference, _ in whole[:SHOWN]),
+            hint="nothing was written; change the database, or leave the objects out: --ignore 'schema.name'",
+        )
+
+    def _make(self, project: Project, target: Target) -> Made:
+        """The first migration, proved."""
+        task = Task(NAME, (), (), None)
+        return make(
+            project, target, task, server=self.server, allow_destructive=False, progress=self.progress
+        )
+
+    def _history(self, target: Target, made: Made, digest: str) -> tuple[str, dict[str, bytes]]:
+        """The name of the baseline, and the files of its folder; none of them is open."""
+        version = next_version(target, (), now=datetime.now(UTC))
+        name = f"{version}_{NAME}.sql"
+        migrations = {name: made.rendered[0].text.encode()} if made.rendered else {}
+        target.migrations_dir.mkdir(parents=True, exist_ok=True)
+        recorded = compute_sum(target.migrations_dir, replace=migrations)
+        lock = Lock(schema=digest, tool=__version__, postgres=self.server.major, made=digest)
+        contents = {**migrations, SUM_NAME: recorded.render(), LOCK_NAME: lock.render()}
+        folder = f"migrations/{target.name}"
+        return f"{folder}/{name}", {f"{folder}/{one}": text for one, text in contents.items()}
+
+    def _outside(self) -> tuple[LeftOut, ...]:
+        """What the target leaves alone; extensions' own objects go without saying."""
+        return tuple(
+            LeftOut(f"{len(one.names)} object(s) of {one.holder or 'no schema'}", "not managed")
+            for one in self.live.catalog.outside
+            if not one.holder.startswith("extension ")
+        )

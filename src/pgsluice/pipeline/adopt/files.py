@@ -1,0 +1,137 @@
+"""From the statements of a dump to schema files, one object a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from pgsluice.pipeline.adopt.homes import Home, Subject, find_homes
+from pgsluice.pipeline.adopt.paths import file_paths
+from pgsluice.pipeline.adopt.roles import without_runner
+from pgsluice.pipeline.adopt.spelling import code, spell
+from pgsluice.pipeline.generate.spelling import keep_array_casts
+from pgsluice.pipeline.sources.model import SourceFile
+from pgsluice.pipeline.sources.parse import parse_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pgsluice.pipeline.adopt.provided import Provided
+    from pgsluice.pipeline.sources.parse import Parsed
+
+DUMP: Final = "pg_dump"
+# Of the session in which a dump is restored, not of the schema.
+SESSION: Final = frozenset({"SelectStmt", "VariableSetStmt", "CreateExtensionStmt"})
+NO_DATA: Final = ("with", "no", "data")
+SECRETS: Final = frozenset({"password", "passfile", "sslkey", "sslpassword"})
+
+
+# Statements of one file, by the object that it is named after.
+Pieces = dict[Home, list["Piece"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A statement of a schema file, without its semicolon, as the file will have it."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something of the live database that no schema file has."""
+
+    what: str
+    reason: str
+
+
+def split_dump(text: str) -> tuple[Parsed, ...]:
+    """The statements of `pg_dump --schema-only` that say what the schema is.
+
+    Raises:
+        InputError: PostgreSQL's grammar, as the parser here knows it, does not accept one of them.
+    """
+    return tuple(one for one in parse_file(SourceFile(DUMP, text)) if one.kind not in SESSION)
+
+
+def place_statements(
+    statements: Sequence[Parsed],
+    *,
+    runner: str,
+    ignore: Sequence[str],
+    provided: Provided,
+    populated: Collection[tuple[str, str]],
+) -> tuple[Pieces, tuple[LeftOut, ...]]:
+    """Put each statement of a dump to its object; returns what stays out, too.
+
+    Args:
+        statements: From `split_dump`.
+        runner: The role that runs the migrations: its name is left out.
+        ignore: Patterns of what stays out.
+        provided: What `requires` brings.
+        populated: The materialized views that hold rows in the live database.
+    """
+    homes = find_homes(statements)
+    pieces: Pieces = {}
+    left_out: dict[LeftOut, None] = {}
+    for parsed in statements:
+        subject = homes.of(parsed)
+        if provided.has(parsed, subject) or _is_ignored(subject, ignore):
+            continue
+        if (reason := _unfit(parsed, subject)) is not None:
+            left_out[reason] = None
+            continue
+        text = without_runner(parsed, runner)
+        if text is None:
+            continue
+        if parsed.kind == "CreateTableAsStmt" and (subject.home.schema, subject.home.name) in populated:
+            text = with_data(text)
+        piece = Piece(spell(keep_array_casts(text), parsed.kind), parsed.kind)
+        pieces.setdefault(subject.home, []).append(piece)
+    return pieces, tuple(left_out)
+
+
+def render_files(pieces: Pieces) -> dict[str, str]:
+    """The files' texts by their path in the schema folder."""
+    paths = file_paths(pieces)
+    return {
+        paths[home]: "\n\n".join(f"{piece.text};" for piece in own) + "\n" for home, own in pieces.items()
+    }
+
+
+def with_data(text: str) -> str:
+    """A `create materialized view` without the `with no data` that pg_dump writes for all of them."""
+    last = list(code(text))[-3:]
+    words = tuple(token.text.lower() for token in last)
+    return text[: last[0].start].rstrip() if words == NO_DATA else text
+
+
+def _unfit(parsed: Parsed, subject: Subject) -> LeftOut | None:
+    """What a schema file cannot or must not say."""
+    if parsed.kind == "AlterObjectDependsStmt":
+        extension = parsed.node["extname"]["sval"]
+        name = f"{subject.home.schema}.{subject.home.name}"
+        return LeftOut(f"{name} depends on extension {extension}", "a comparison of schemas does not see it")
+    if parsed.kind == "CreateUserMappingStmt" and SECRETS.intersection(_options(parsed)):
+        role = parsed.node["user"].get("rolename", "public")
+        server = parsed.node["servername"]
+        return LeftOut(f"user mapping for {role} on server {server}", "its options hold a password")
+    return None
+
+
+def _options(parsed: Parsed) -> Iterator[str]:
+    for option in parsed.node.get("options", ()):
+        yield option["DefElem"]["defname"]
+
+
+def _is_ignored(subject: Subject, ignore: Sequence[str]) -> bool:
+    """Whether a pattern means what a snapshot calls the object, or the part of it that is made here."""
+    home, part = subject.home, subject.part
+    if not home.folder:
+        names = [f"{home.schema}.{part}" if part is not None else home.schema]
+    else:
+        name = f"{home.schema}.{home.name}" if home.schema else home.name
+        names = [name] if part is None else [name, f"{name}.{part}", f"{home.schema}.{part}"]
+    return any(fnmatchcase(one, pattern) for one in names for pattern in ignore)
