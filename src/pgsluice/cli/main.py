@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "build": "pgsluice.cli.build",
     "diff": "pgsluice.cli.diff",
     "check": "pgsluice.cli.check",
+    "lint": "pgsluice.cli.lint",
     "new": "pgsluice.cli.new",
     "release": "pgsluice.cli.release",
     "verify": "pgsluice.cli.verify",

@@ -1,7 +1,7 @@
 """What was found before, by everything that the finding depends on: `.pgsluice/lint/cache.json`.
 
-A cache and nothing else: it may be deleted at any time, a damaged one counts as empty, and of two runs at once
-the later one's stays.
+A cache and nothing else: it may be deleted at any time, a damaged one counts as empty, and of two runs at
+once the later one's stays.
 """
 
 from __future__ import annotations

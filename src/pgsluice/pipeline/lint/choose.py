@@ -1,8 +1,9 @@
 """Which files are linted, and as what.
 
-Without paths: each target's schema files, templates and migrations. With paths, as pre-commit gives them: those
-files alone; folders stand for what is in them. A migration that `atlas.sum` records and `pgsluice.lock` does
-not name as open is closed: it may have run somewhere, nobody can change it, and findings in it stop nothing.
+Without paths: each target's schema files, templates and migrations. With paths, as pre-commit gives them:
+those files alone; folders stand for what is in them. A migration that `atlas.sum` records and `pgsluice.lock`
+does not name as open is closed: it may have run somewhere, nobody can change it, and what is found in it
+stops nothing.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def _created(script: Script) -> list[tuple[Name, int]]:
         if statement.kind == "CreateStmt":
             found.append((relation_name(node["relation"]), statement.start))
         elif statement.kind in {"CreateTableAsStmt", "SelectStmt"}:
-            into = node.get("into", node.get("intoClause", {})).get("rel")
-            if into:
+            into = (node.get("into") or node.get("intoClause") or {}).get("rel")
+            if into is not None:
                 found.append((relation_name(into), statement.start))
     return found
 

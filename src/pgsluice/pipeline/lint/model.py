@@ -105,6 +105,10 @@ class LintReport:
         """How many findings are that bad."""
         return sum(finding.severity is severity for finding in self.findings)
 
+    def count_failing(self, *, strict: bool) -> int:
+        """How many findings fail the command: errors, and warnings where these count as errors."""
+        return self.count(Severity.ERROR) + (self.count(Severity.WARNING) if strict else 0)
+
 
 class LintText:
     """The text of one file with its places; built once, because texts are long and findings many."""

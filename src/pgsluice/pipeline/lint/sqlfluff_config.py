@@ -51,7 +51,7 @@ def load_config(folder: Path, kind: FileKind, root: Path | None) -> Any:  # Any:
     from sqlfluff.core.errors import SQLFluffUserError
     from sqlfluff.core.helpers.dict import nested_combine
 
-    packaged = load_config_string(_packaged(PACKAGED[kind]))
+    packaged: Any = load_config_string(_packaged(PACKAGED[kind]))
     try:
         own = [load_config_at_path(str(one)) for one in _folders(folder, root)]
         merged: Any = nested_combine(packaged, *own)

@@ -99,7 +99,7 @@ def run_squawk(scripts: Sequence[Script], config: SquawkConfig) -> dict[str, lis
             end = "" if script.transactional else NO_TRANSACTION
             Path(folder, copy).write_text(script.sql + end, encoding="utf-8", newline="")
         for entry in _findings(folder, config):
-            script = copies[os.path.basename(entry["file"])]
+            script = copies[os.path.basename(str(entry["file"]))]
             results[script.file.name].append(_finding(entry, script))
     return results
 

@@ -1,4 +1,4 @@
-"""sqlfluff over schema files, templates and the hand-written parts of migrations, in this process or in others."""
+"""sqlfluff over schema files, templates and the hand-written parts of migrations, here or in processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.lint.templates import OpenTemplate
 
 PROCESSES: Final = 4
-WORTH_CHARS: Final = 12_000
+WORTH_CHARS: Final = 20_000
 FIX: Final = "pgsluice lint --fix"
 GAPS: Final = frozenset({"PRS", "LXR"})
 

@@ -31,7 +31,7 @@ class PlainEnvironment(TemplateEnvironment):
         return super(TemplateEnvironment, self).compile(*args, **options)
 
 
-class MigrationTemplater(JinjaTemplater):  # type: ignore[misc]
+class MigrationTemplater(JinjaTemplater):
     """Reads templates of one target; `Any` because sqlfluff's own signatures are loose."""
 
     name = "jinja"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pgsluice.errors import InputError, Location
@@ -93,6 +93,25 @@ def check_template(file: LintFile, root: Path) -> tuple[OpenTemplate, str, tuple
         return template, "", (finding,)
 
 
+def print_text(file: LintFile, text: str, *, root: Path) -> str:
+    """What a template would print if its file held `text`; nothing for one that only others use.
+
+    Raises:
+        InputError: The text is no template, or prints no SQL.
+    """
+    from pgsluice.pipeline.template_source import TemplateLoader
+
+    class Replaced(TemplateLoader):
+        """Reads `text` in the place of the file."""
+
+        def _read(self, name: str) -> tuple[str, str]:
+            return (name, text) if name == self.shown(file.path) else super()._read(name)
+
+    template = open_template(file, root)
+    loader = Replaced(root=root, own=file.path, target_dir=template.loader.target_dir)
+    return _print(replace(template, loader=loader), is_part=_is_part(file))[1]
+
+
 def _is_part(file: LintFile) -> bool:
     """Whether a template is for others to use: a project's macros, its skeleton, `_name.sql.j2`."""
     from pgsluice.pipeline.history import RESERVED_NAMES
@@ -117,9 +136,7 @@ def _print(template: OpenTemplate, *, is_part: bool) -> tuple[OpenTemplate, str]
             environment.get_template(template.name)
             return template, ""
         chain = check_chain(environment, loader, template.name)
-        opened = OpenTemplate(
-            loader, template.name, template.target, template.lock_order, chain.transactional
-        )
+        opened = replace(template, transactional=chain.transactional)
         environment.globals["transactional"] = chain.transactional
         raw = environment.get_template(template.name).render(opened.context())
     except (TemplateSyntaxError, *TEMPLATE_FAULTS) as exc:

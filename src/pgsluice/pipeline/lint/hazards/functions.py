@@ -126,7 +126,7 @@ def _resets(statement: ScriptStatement) -> bool:
 def _fault(statement: ScriptStatement) -> str:
     settings = [
         item["DefElem"]["arg"]["VariableSetStmt"]
-        for item in statement.node.get("options", statement.node.get("actions", ()))
+        for item in statement.node.get("options") or statement.node.get("actions") or ()
         if item.get("DefElem", {}).get("defname") == "set"
     ]
     for setting in settings:

@@ -25,11 +25,26 @@ TOAST: Final = 2
 EXISTING: Final = 1 + 1 + TOAST
 
 _KEYS: Final = frozenset({"CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_EXCLUSION"})
-_SHORT: Final = frozenset(
-    "bool char date float4 float8 int2 int4 int8 interval macaddr money name oid time timestamp timestamptz "
-    "timetz uuid smallserial serial bigserial".split()
-)
 _SERIAL: Final = frozenset({"smallserial", "serial", "bigserial", "serial2", "serial4", "serial8"})
+_SHORT: Final = _SERIAL | {
+    "bool",
+    "char",
+    "date",
+    "float4",
+    "float8",
+    "int2",
+    "int4",
+    "int8",
+    "interval",
+    "money",
+    "name",
+    "oid",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timetz",
+    "uuid",
+}
 _SCHEMA_PARTS: Final = 2
 
 
@@ -99,7 +114,7 @@ def _of_table(node: Node) -> int:
     counters += sum(_type(column) in _SERIAL for column in columns)
     is_long = any(_type(column) not in _SHORT for column in columns)
     toast = TOAST if is_long and "partspec" not in node else 0
-    return 1 + keys + counters + toast
+    return int(1 + keys + counters + toast)
 
 
 def _index_of(command: Node) -> int:

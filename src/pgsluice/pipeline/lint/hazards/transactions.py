@@ -121,7 +121,10 @@ def _lasting_setting(script: Script, statement: ScriptStatement) -> Iterator[Lin
             )
     elif statement.kind == "DiscardStmt":
         yield found(
-            "set-without-local", "discard changes the session", script.location(statement), recipe="take it out"
+            "set-without-local",
+            "discard changes the session",
+            script.location(statement),
+            recipe="take it out",
         )
 
 

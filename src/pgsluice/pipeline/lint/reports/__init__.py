@@ -1,0 +1,1 @@
+"""One report in the formats that people, CI services and editors read."""
