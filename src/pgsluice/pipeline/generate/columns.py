@@ -145,7 +145,7 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
     if "not_null" in facets and not new.get("not_null"):
         steps.append(Step(f"{head} DROP NOT NULL", Phase.PREPARE))
     if facets & {"type", "collation"}:
-        steps.append(change_type(old, new))
+        steps.append(change_type(old, new, scene))
         disturbs = type_dependants(old.address, scene)
     if "not_null" in facets and new.get("not_null"):
         steps.append(_set_not_null(new, scene))

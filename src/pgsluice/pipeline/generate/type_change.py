@@ -11,7 +11,7 @@ from pgsluice.pipeline.generate.step import Scene, Step
 from pgsluice.pipeline.statement import Hazard, Phase
 
 if TYPE_CHECKING:
-    from pgsluice.pipeline.snapshot import Address, Object
+    from pgsluice.pipeline.snapshot import Address, Object, Snapshot
 
 # What must be gone while a column's type changes; PostgreSQL itself brings indexes and constraints along.
 TYPE_DISTURBS: Final = frozenset(
@@ -65,7 +65,15 @@ def type_dependants(column: Address, scene: Scene) -> frozenset[Address]:
     return frozenset(found)
 
 
-def change_type(old: Object, new: Object) -> Step:
+def enum_labels(column: Object, snapshot: Snapshot) -> frozenset[str] | None:
+    """The labels that the values of a column are made of, None where its type is no enum nor array of one."""
+    enum = next((one for one in column.needs if one.kind == "enum"), None)
+    if enum is None or qualified(enum.path) != str(column.get("type")).removesuffix("[]"):
+        return None
+    return frozenset(snapshot.objects[enum].get("labels") or ())
+
+
+def change_type(old: Object, new: Object, scene: Scene) -> Step:
     was, now = old.get("type"), new.get("type")
     sql = f"{alter_column(new.path)} TYPE {now}"
     if new.get("collation"):
@@ -74,10 +82,16 @@ def change_type(old: Object, new: Object) -> Step:
         sql += f" USING {_converted(old, new)}"
     hazards = [Hazard("rewrites-table", f"{'.'.join(new.path[:2])} may be rewritten under an exclusive lock")]
     loss = None
-    if was != now and _narrows(was, now):
+    if was != now and _narrows(was, now) and not _knows_all_labels(old, new, scene):
         loss = f"values of {'.'.join(new.path)} that do not fit {now} (was {was})"
         hazards.append(Hazard("narrows-type", loss))
     return Step(sql, Phase.EXPAND, tuple(hazards), loss=loss)
+
+
+def _knows_all_labels(old: Object, new: Object, scene: Scene) -> bool:
+    """Whether both types are enums, and the new one has every label of the old one."""
+    labels, known = enum_labels(old, scene.before), enum_labels(new, scene.after)
+    return labels is not None and known is not None and labels <= known
 
 
 def _converted(old: Object, new: Object) -> str:

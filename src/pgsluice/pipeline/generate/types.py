@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.pipeline.generate.held import is_held_inside, is_stored, lost_values
 from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
+from pgsluice.pipeline.generate.type_change import enum_labels
 from pgsluice.pipeline.statement import Phase
 
 if TYPE_CHECKING:
@@ -38,9 +39,11 @@ def _alter_enum(old: Object, new: Object, scene: Scene) -> Alteration | None:
 
 
 def _used_at_once(new: Object, added: set[str], scene: Scene) -> bool:
-    """Whether what the plan creates or changes spells an added label, which needs a commit first."""
+    """Whether the plan itself uses an added label, which needs a commit first: spelled, or found in rows."""
     marks = [literal(label) for label in added]
     for address, obj in scene.after.objects.items():
+        if _takes_in(obj, new.address, added, scene):
+            return True
         if new.address not in obj.needs and not any(
             used.kind == "column" and used in _enum_columns(new, scene) for used in obj.needs
         ):
@@ -51,6 +54,15 @@ def _used_at_once(new: Object, added: set[str], scene: Scene) -> bool:
         ):
             return True
     return False
+
+
+def _takes_in(column: Object, enum: Address, added: set[str], scene: Scene) -> bool:
+    """Whether a column is converted to the enum from a type whose values may be labels that are added."""
+    old = scene.before.objects.get(column.address)
+    if column.kind != "column" or old is None or enum not in column.needs or enum in old.needs:
+        return False
+    labels = enum_labels(old, scene.before)
+    return labels is None or not added.isdisjoint(labels)
 
 
 def _enum_columns(new: Object, scene: Scene) -> set[Address]:

@@ -1,0 +1,1 @@
+SELECT id, s::text FROM b ORDER BY id;

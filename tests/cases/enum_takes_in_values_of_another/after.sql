@@ -1,0 +1,5 @@
+CREATE TYPE queue_status AS ENUM ('queued', 'picked', 'successful', 'exception', 'canceled');
+CREATE TABLE jobs (id int PRIMARY KEY, status queue_status NOT NULL DEFAULT 'queued');
+CREATE INDEX jobs_picked ON jobs (id) WHERE status = 'picked';
+CREATE TABLE counts (id int PRIMARY KEY, status queue_status NOT NULL, tried queue_status[]);
+CREATE UNIQUE INDEX counts_of ON counts (status, id);
