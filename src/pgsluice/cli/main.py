@@ -34,6 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "baseline": "pgsluice.cli.baseline",
     "apply": "pgsluice.cli.apply",
     "status": "pgsluice.cli.status",
+    "rehash": "pgsluice.cli.rehash",
     "rebase": "pgsluice.cli.rebase",
     "dev": "pgsluice.cli.dev",
 }

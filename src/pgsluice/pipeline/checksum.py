@@ -106,11 +106,22 @@ def read_sum(path: Path) -> SumFile | None:
         SumFormatError: A line is not in the format, or a name stands twice; with the line.
     """
     try:
-        lines = os.fsdecode(path.read_bytes()).split("\n")
+        text = os.fsdecode(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as exc:
         raise InputError(f"cannot read: {exc.strerror}", location=locate(path)) from exc
+    return parse_sum(text, path=path)
+
+
+def parse_sum(text: str, *, path: Path) -> SumFile:
+    """An `atlas.sum` from its text; `path` is for messages.
+
+    Raises:
+        ConflictMarkersError: It holds conflict markers.
+        SumFormatError: A line is not in the format, or a name stands twice; with the line.
+    """
+    lines = text.split("\n")
     refuse_conflict_markers(lines, path=path)
     if lines[-1] == "":
         lines.pop()
