@@ -43,9 +43,14 @@ def complete_url(conn: psycopg.Connection[Any]) -> str:
 
     While a dev server is open the PG* variables are put aside, so what they said has to be written out.
     """
-    given = {name: value for name, value in conn.info.get_parameters().items() if name not in RESOLVED}
-    if conn.info.password:
-        given["password"] = conn.info.password
+    info = conn.info
+    given = {name: value for name, value in info.get_parameters().items() if name not in RESOLVED}
+    # one of several hosts was chosen, and a default may be another one elsewhere
+    given |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+    if "hostaddr" in given:
+        given["hostaddr"] = info.hostaddr
+    if info.password:
+        given["password"] = info.password
     return make_conninfo(**given)
 
 
