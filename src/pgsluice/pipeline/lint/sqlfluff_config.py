@@ -24,6 +24,8 @@ PACKAGED: Final[Mapping[FileKind, str]] = {
     FileKind.TEMPLATE: "sqlfluff.cfg",
     FileKind.MIGRATION: "sqlfluff-migration.cfg",
 }
+# sqlfluff breaks long lines of DDL at places where nobody would
+NOT_FIXED: Final = ("LT05",)
 NAMES: Final = ("setup.cfg", "tox.ini", "pep8.ini", ".sqlfluff", "pyproject.toml")
 
 
@@ -40,7 +42,9 @@ def config_key(folder: Path, kind: FileKind, root: Path | None) -> str:
 
 
 @lru_cache
-def load_config(folder: Path, kind: FileKind, root: Path | None) -> Any:  # Any: FluffConfig, typed loosely
+def load_config(
+    folder: Path, kind: FileKind, root: Path | None, *, for_fix: bool = False
+) -> Any:  # Any: FluffConfig, typed loosely
     """The configuration of a folder's files.
 
     Raises:
@@ -58,6 +62,8 @@ def load_config(folder: Path, kind: FileKind, root: Path | None) -> Any:  # Any:
         core = merged.setdefault("core", {})
         if kind is FileKind.MIGRATION:
             core["rules"] = packaged["core"]["rules"]
+        if for_fix:
+            core["exclude_rules"] = ",".join(filter(None, (core.get("exclude_rules"), *NOT_FIXED)))
         core["templater"] = "jinja" if kind is FileKind.TEMPLATE else "raw"
         return FluffConfig(configs=merged)
     except (SQLFluffUserError, KeyError, ValueError) as exc:

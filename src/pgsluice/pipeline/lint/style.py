@@ -9,9 +9,9 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final
 
 from pgsluice.errors import InputError, Location
-from pgsluice.pipeline.lint.model import Engine, FileKind, LintFinding, Severity
+from pgsluice.pipeline.lint.model import Engine, FileKind, LintFinding, LintText, Severity
 from pgsluice.pipeline.lint.rules import found
-from pgsluice.pipeline.lint.sqlfluff_config import load_config
+from pgsluice.pipeline.lint.sqlfluff_config import NOT_FIXED, load_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PROCESSES: Final = 4
 WORTH_CHARS: Final = 20_000
 FIX: Final = "pgsluice lint --fix"
+LENGTH: Final = "LT05"
+RECIPES: Final = {LENGTH: "break the line", "AM04": "name the columns"}
 GAPS: Final = frozenset({"PRS", "LXR"})
 
 
@@ -65,23 +67,23 @@ def check_style(jobs: Sequence[StyleJob], *, fix: bool = False) -> Iterator[Styl
 
 def check_one(job: StyleJob, *, fix: bool = False) -> Styled:
     """Lint one text; with `fix` also rewrite it."""
-    linter = _linter(job)
+    linter = _linter(job, for_fix=fix)
     linted = linter.lint_string(job.text, fname=job.file.name, fix=fix, config=linter.config)
-    findings = tuple(
-        _finding(violation, job)
-        for violation in linted.get_violations(filter_ignore=True, filter_warning=False)
-    )
+    violations = linted.get_violations(filter_ignore=True, filter_warning=False)
+    findings = tuple(_finding(violation, job) for violation in violations)
+    if job.template is not None:
+        findings = tuple(_without_tags(findings, job.text))
     if not fix:
         return Styled(job.file.name, findings)
     text, is_changed = linted.fix_string()
     return Styled(job.file.name, findings, text if is_changed else None)
 
 
-def _linter(job: StyleJob) -> Any:  # Any: sqlfluff's linter, typed loosely
+def _linter(job: StyleJob, *, for_fix: bool) -> Any:  # Any: sqlfluff's linter, typed loosely
     from sqlfluff.core import Linter
     from sqlfluff.core.errors import SQLFluffUserError
 
-    config = load_config(job.file.path.parent, job.file.kind, job.root)
+    config = load_config(job.file.path.parent, job.file.kind, job.root, for_fix=for_fix)
     try:
         linter = Linter(config=config)
         linter.get_rulepack(config=config)
@@ -94,6 +96,16 @@ def _linter(job: StyleJob) -> Any:  # Any: sqlfluff's linter, typed loosely
     return linter
 
 
+def _without_tags(findings: Sequence[LintFinding], text: str) -> Iterator[LintFinding]:
+    """Without complaints about the length of lines that hold Jinja: the calls of macros are no SQL."""
+    from pgsluice.pipeline.lint.templater import is_jinja
+
+    places = LintText("", text)
+    for finding in findings:
+        if finding.rule != LENGTH or not is_jinja(text, places.offset(finding.location.line or 1)):
+            yield finding
+
+
 def _finding(violation: Any, job: StyleJob) -> LintFinding:  # Any: sqlfluff's violations
     code = str(violation.rule_code())
     location = Location(job.file.name, violation.line_no, violation.line_pos)
@@ -102,13 +114,13 @@ def _finding(violation: Any, job: StyleJob) -> LintFinding:  # Any: sqlfluff's v
     message = " ".join(str(violation.desc()).split()).rstrip(".")
     if code == "TMP":
         return found("template-error", message, location)
-    is_fixable = bool(violation.fixable) and job.file.kind is not FileKind.MIGRATION
+    is_fixable = bool(violation.fixable) and code not in NOT_FIXED and job.file.kind is not FileKind.MIGRATION
     return LintFinding(
         engine=Engine.SQLFLUFF,
         rule=code,
         severity=Severity.WARNING if violation.warning else Severity.ERROR,
         message=message[:1].lower() + message[1:],
         location=location,
-        recipe=FIX if is_fixable else "",
+        recipe=FIX if is_fixable else RECIPES.get(code, ""),
         is_fixable=is_fixable,
     )

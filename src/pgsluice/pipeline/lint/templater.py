@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.lint.templates import OpenTemplate
 
 _TAG: Final = re.compile(r"\{%([-+]?)(\s*(?:extends|block|endblock)\b(?:[^%]|%(?!\}))*?)([-+]?)%\}")
+_ANY: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
 class PlainEnvironment(TemplateEnvironment):
@@ -42,6 +43,12 @@ class MigrationTemplater(JinjaTemplater):
         self.environment.trim_blocks = self.environment.lstrip_blocks = False
         self.environment.globals |= {**template.context(), "super": _nothing, "say": _nothing}
 
+    def __eq__(self, other: object) -> bool:
+        """sqlfluff warns where a linter's templater is not the one that its configuration names."""
+        return isinstance(other, JinjaTemplater)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def _get_jinja_env(self, config: Any = None) -> Any:
         return self.environment
 
@@ -57,6 +64,14 @@ class MigrationTemplater(JinjaTemplater):
     def process_with_variants(self, **options: Any) -> Iterator[Any]:
         """One rendering; branches that it does not take are not read."""
         yield self.process(**options)
+
+
+def is_jinja(text: str, position: int) -> bool:
+    """Whether the line of a character holds a part of a Jinja tag."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    stop = len(text) if end < 0 else end
+    return any(match.start() < stop and match.end() > start for match in _ANY.finditer(text))
 
 
 def lay_bare(text: str) -> str:
