@@ -44,6 +44,10 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 Major = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*$")]
 
 
+class NoConfigError(InputError):
+    """No configuration in a folder or in one above it."""
+
+
 class Target(BaseModel):
     """One schema folder and the migrations that lead to it; the folders are absolute."""
 
@@ -121,7 +125,8 @@ def load_project(start: Path) -> Project:
     """Find the configuration in `start` or a folder above it, and check it.
 
     Raises:
-        InputError: There is none, or it is wrong; the message names file, line and key.
+        NoConfigError: There is none.
+        InputError: It is wrong; the message names file, line and key.
     """
     source, table = _find(start.resolve())
     keys = _validate(source, table)
@@ -180,7 +185,7 @@ def _find(start: Path) -> tuple[TomlFile, Mapping[str, object]]:
             if not isinstance(table, dict):
                 source.fail((), "tool.pgsluice must be a table")
             return source, table
-    raise InputError(f"no {CONFIG_NAME} in {start} or a folder above it", hint="pgsluice init")
+    raise NoConfigError(f"no {CONFIG_NAME} in {start} or a folder above it", hint="pgsluice init")
 
 
 def _tool_table(source: TomlFile) -> object:

@@ -15,7 +15,7 @@ from pgsluice.cli.output import (
     Progress,
     TargetOption,
     emit,
-    load,
+    load_for,
     print_error,
     print_error_line,
 )
@@ -135,7 +135,7 @@ def apply(  # noqa: PLR0917 typer calls it by the options' names
     from pgsluice.pipeline.live.interrupt import Stop, StoppedError
     from pgsluice.pipeline.live.session import Patience
 
-    project = load(ctx)
+    project = load_for(ctx, target)
     targets = _targets(project, target, to)
     options = ApplyOptions(to, dry_run, _resume(resume), Patience(lock_timeout, retries, wait))
     url = database_url(database)

@@ -105,6 +105,28 @@ def load(ctx: typer.Context) -> Project:
     return project
 
 
+def load_for(ctx: typer.Context, target: str | None) -> Project:
+    """The project that has `target`: the current folder's, or the targets that the package brings along.
+
+    For commands that only read migrations: such a target needs no checkout and no configuration.
+    """
+    from pgsluice.config import NoConfigError
+    from pgsluice.packaged import has_target, packaged_project
+
+    if target is None:
+        return load(ctx)
+    brought = packaged_project()
+    if brought is not None and not has_target(brought, target):
+        brought = None
+    try:
+        own = load(ctx)
+    except NoConfigError:
+        if brought is None:
+            raise
+        return brought
+    return brought if brought is not None and not has_target(own, target) else own
+
+
 def session(ctx: typer.Context) -> Session:
     """What the options before the command said."""
     return ctx.find_object(Session) or Session(Path.cwd())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgsluice.cli.output import DatabaseOption, JsonOption, TargetOption, emit, load, progress
+from pgsluice.cli.output import DatabaseOption, JsonOption, TargetOption, emit, load_for, progress
 from pgsluice.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def status(
     from pgsluice.pipeline.live.database import database_url, open_database, shown
     from pgsluice.pipeline.live.status import read_status
 
-    project = load(ctx)
+    project = load_for(ctx, target)
     targets = project.targets if target is None else (project.target(target),)
     url = database_url(database)
     with progress("connecting") as say, open_database(url, progress=say) as conn:

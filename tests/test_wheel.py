@@ -1,0 +1,85 @@
+"""The wheel brings this repository's own targets: they are applied without a checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from pgsluice.pipeline.devdb import DevServer
+
+ROOT: Final = Path(__file__).parents[1]
+BUILD: Final = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir")
+TIMEOUT_S: Final = 180
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package as a wheel holds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([*BUILD, folder, ROOT], check=True, capture_output=True, timeout=TIMEOUT_S)
+    (wheel,) = folder.glob("pgsluice-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "installed")
+    return folder / "installed"
+
+
+def run(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command of the unpacked wheel, in a folder without a project."""
+    environment = {**os.environ, "PYTHONPATH": str(installed), "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "pgsluice", *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_an_installed_package_applies_its_own_target(
+    installed: Path, tmp_path: Path, server: DevServer
+) -> None:
+    with server.clone(None) as conninfo:
+        database = ("--target", "pgflow", "--database", conninfo)
+        pending = run(installed, tmp_path, "status", *database)
+        assert pending.returncode == 0, pending.stderr
+        assert "pending" in pending.stdout
+        applied = run(installed, tmp_path, "apply", *database)
+        assert applied.returncode == 0, applied.stderr
+        assert "applied 20261129172358_baseline_0_15_0.sql" in applied.stdout
+        again = run(installed, tmp_path, "apply", *database)
+        assert "nothing to do" in again.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_project_without_that_target_can_apply_it_too(
+    installed: Path, tmp_path: Path, server: DevServer
+) -> None:
+    (tmp_path / "pgsluice.toml").write_text("[targets.app]\n")
+    with server.clone(None) as conninfo:
+        done = run(installed, tmp_path, "apply", "--target", "pgflow", "--database", conninfo)
+    assert done.returncode == 0, done.stderr
+    assert "applied 20261129172358_baseline_0_15_0.sql" in done.stdout
+
+
+def test_a_target_that_nobody_has_needs_a_project(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pgsluice", "status", "--target", "nobody", "--database", "dbname=app"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"no pgsluice.toml in {tmp_path} or a folder above it" in done.stderr
