@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,8 @@ import psycopg
 
 from pgsluice import __version__
 from pgsluice.config import CONFIG_NAME, Project, Target, load_project
-from pgsluice.errors import FindingError, InputError, PipelineError
+from pgsluice.errors import FindingError, InputError, RefusedError
+from pgsluice.pipeline.adopt.baseline import Baseline, write_loaded
 from pgsluice.pipeline.adopt.configuration import Configuration
 from pgsluice.pipeline.adopt.files import LeftOut, Pieces, place_statements, render_files, split_dump
 from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges
@@ -42,13 +43,14 @@ from pgsluice.pipeline.lockfile import LOCK_NAME, Lock
 from pgsluice.pipeline.opinion import second_opinion
 from pgsluice.pipeline.opinion.entries import compare_entries
 from pgsluice.pipeline.proof import connected
-from pgsluice.pipeline.proving import Made, make
+from pgsluice.pipeline.proving import make, plan_of
 from pgsluice.pipeline.snapshot import Address, compare, read_snapshot
 from pgsluice.pipeline.states import States, read_states
 
 if TYPE_CHECKING:
     from pgsluice.pipeline.devdb import DevServer
     from pgsluice.pipeline.sources.parse import Parsed
+    from pgsluice.pipeline.statement import Plan
 
 NAME: Final = "baseline"
 SHOWN: Final = 30
@@ -222,9 +224,11 @@ class _Adoption:
         )
         states = self._load(target, pieces)
         notes = self._verdict(target, states, provided)
-        made = self._make(project, target)
-        pieces, digest = self._choose(target, pieces, states, made)
-        migration, history = self._history(target, made, digest)
+        plan, refusal = self._plan(project, target)
+        if plan is not None:
+            pieces, states = self._choose(target, pieces, states, plan)
+        baseline = self._baseline(project, target, states, refusal)
+        migration, history = self._history(target, baseline)
         contents = {name: text.encode() for name, text in (files | self._files(target, pieces)).items()}
         return Adopted(
             files=contents | history,
@@ -237,7 +241,7 @@ class _Adoption:
             carried=requirements.reasons,
             left_out=(*left_out, *self._outside()),
             ignored=self.live.catalog.snapshot.ignored,
-            notes=notes,
+            notes=notes if baseline.note is None else (*notes, baseline.told),
         )
 
     def _with_grants(self, statements: Sequence[Parsed]) -> Sequence[Parsed]:
@@ -281,19 +285,30 @@ class _Adoption:
         self._write(self._files(target, pieces))
         return read_states(self.server, target, (), root=self.staging, progress=self.progress)
 
-    def _choose(self, target: Target, pieces: Pieces, states: States, made: Made) -> tuple[Pieces, str]:
-        """The better readable of two sets of files that give the same catalog, and its digest."""
-        self.progress("writing tables as migrations do")
-        better = with_generated_tables(pieces, made.rendered[0].text) if made.rendered else None
-        if better is None:
-            return pieces, states.source.digest
+    def _plan(self, project: Project, target: Target) -> tuple[Plan | None, RefusedError | None]:
+        """The statements that make the schema from nothing, or why they cannot be planned."""
         try:
-            again = self._load(target, better)
-        except PipelineError:
-            return pieces, states.source.digest
+            return plan_of(project, target, server=self.server, progress=self.progress), None
+        except RefusedError as refusal:
+            return None, refusal
+
+    def _choose(self, target: Target, pieces: Pieces, states: States, plan: Plan) -> tuple[Pieces, States]:
+        """The better readable of two sets of files that give the same catalog."""
+        self.progress("writing tables as migrations do")
+        better = with_generated_tables(pieces, [one.sql for one in plan.statements])
+        again = self._try(target, better) if better is not None else None
+        if better is None or again is None:
+            return pieces, self._load(target, pieces)
         if compare(states.after, again.after) or not self._dumped_alike(target, states, again):
-            return pieces, states.source.digest
-        return better, again.source.digest
+            return pieces, self._load(target, pieces)
+        return better, again
+
+    def _try(self, target: Target, pieces: Pieces) -> States | None:
+        """Both states with these files, None where they do not load: the dump's own files do."""
+        try:
+            return self._load(target, pieces)
+        except InputError:
+            return None
 
     def _dumped_alike(self, target: Target, one: States, other: States) -> bool:
         """Whether pg_dump prints both the same."""
@@ -368,21 +383,27 @@ class _Adoption:
             hint="nothing was written; change the database, or leave the objects out: --ignore 'schema.name'",
         )
 
-    def _make(self, project: Project, target: Target) -> Made:
-        """The first migration, proved."""
+    def _baseline(
+        self, project: Project, target: Target, states: States, refusal: RefusedError | None
+    ) -> Baseline:
+        """The first migration, proved: planned, or where that is refused, what the schema files say."""
+        if refusal is not None:
+            loaded = write_loaded(states, progress=self.progress)
+            return Baseline(loaded, Lock(schema=states.source.digest), note=refusal.message)
         task = Task(NAME, (), (), None)
-        return make(
+        made = make(
             project, target, task, server=self.server, allow_destructive=False, progress=self.progress
         )
+        text = made.rendered[0].text if made.rendered else None
+        return Baseline(text, Lock(schema=made.schema_digest, made=made.schema_digest))
 
-    def _history(self, target: Target, made: Made, digest: str) -> tuple[str, dict[str, bytes]]:
+    def _history(self, target: Target, baseline: Baseline) -> tuple[str, dict[str, bytes]]:
         """The name of the baseline, and the files of its folder; none of them is open."""
-        version = next_version(target, (), now=datetime.now(UTC))
-        name = f"{version}_{NAME}.sql"
-        migrations = {name: made.rendered[0].text.encode()} if made.rendered else {}
+        name = f"{next_version(target, (), now=datetime.now(UTC))}_{NAME}.sql"
+        migrations = {} if baseline.text is None else {name: baseline.text.encode()}
         target.migrations_dir.mkdir(parents=True, exist_ok=True)
         recorded = compute_sum(target.migrations_dir, replace=migrations)
-        lock = Lock(schema=digest, tool=__version__, postgres=self.server.major, made=digest)
+        lock = replace(baseline.lock, tool=__version__, postgres=self.server.major)
         contents = {**migrations, SUM_NAME: recorded.render(), LOCK_NAME: lock.render()}
         folder = f"migrations/{target.name}"
         return f"{folder}/{name}", {f"{folder}/{one}": text for one, text in contents.items()}

@@ -1,12 +1,12 @@
 """Tables as a migration would create them: keys, identities and defaults inside of `create table`.
 
-pg_dump spreads a table over many `alter table`; the baseline, which the planner wrote and the proof ran,
-says the same in fewer words. Its statements about tables and sequences stand in for the dump's.
+pg_dump spreads a table over many `alter table`; the planner, which makes it from nothing, says the same
+in fewer words. Its statements about tables and sequences stand in for the dump's.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.adopt.files import Piece, Pieces
 from pgsluice.pipeline.adopt.homes import find_homes
@@ -15,27 +15,30 @@ from pgsluice.pipeline.sources.kinds import IMPERATIVE
 from pgsluice.pipeline.sources.model import SourceFile
 from pgsluice.pipeline.sources.parse import parse_file
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 GENERATED: Final = frozenset({"tables", "sequences"})
-SETTINGS: Final = frozenset({"VariableSetStmt"})
 
 
-def with_generated_tables(pieces: Pieces, baseline: str) -> Pieces | None:
-    """The pieces with tables and sequences as the baseline makes them; None where it does so in detours.
+def with_generated_tables(pieces: Pieces, statements: Sequence[str]) -> Pieces | None:
+    """The pieces with tables and sequences as the planner makes them; None where it does so in detours.
 
     Args:
         pieces: From the dump.
-        baseline: The text of the migration that makes them all.
+        statements: The plan that makes all of them from nothing.
     """
-    statements = [one for one in parse_file(SourceFile("baseline", baseline)) if one.kind not in SETTINGS]
-    if any(one.kind in IMPERATIVE for one in statements):
+    text = "".join(f"{statement};\n" for statement in statements)
+    planned = tuple(parse_file(SourceFile("plan", text)))
+    if any(one.kind in IMPERATIVE for one in planned):
         return None
-    homes = find_homes(statements)
+    homes = find_homes(planned)
     made: Pieces = {}
-    for parsed in statements:
+    for parsed in planned:
         home = homes.of(parsed).home
         if home.folder in GENERATED:
-            made.setdefault(home, []).append(Piece(spell(parsed.text, parsed.kind, relay=False), parsed.kind))
-    wanted = {home for home in pieces if home.folder in GENERATED}
-    if made.keys() != wanted:
+            piece = Piece(spell(parsed.text, parsed.kind, relay=False), parsed.kind)
+            made.setdefault(home, []).append(piece)
+    if made.keys() != {home for home in pieces if home.folder in GENERATED}:
         return None
     return {home: made.get(home, own) for home, own in pieces.items()}

@@ -86,7 +86,9 @@ class Catalog:
                 self._by_name.setdefault((name.space, name.name), []).append(
                     Defined(number, name.schema, definition)
                 )
-                key = (name, definition.signature, definition.table)
+                # a class and its family may have one name
+                apart = definition.word if name.space is Space.OPERATOR_CLASS else definition.table
+                key = (name, definition.signature, apart)
                 earlier = first.setdefault(key, number)
                 if earlier != number:
                     self._check_repeat(definition, earlier, number)

@@ -48,6 +48,7 @@ class Graph:
             for number, entry in enumerate(self._entries)
         ]
         self._alterers = self._find_alterers()
+        self._attached = self._find_attached()
         self._calls: dict[int, frozenset[int]] = {}
         for number in range(len(self._entries)):
             self._add_uses(number)
@@ -109,7 +110,8 @@ class Graph:
         is_partition = has_trait(user, Trait.PARTITION)
         for number in alterers:
             entry = self._entries[number]
-            if number == by or (is_partition and has_trait(entry, Trait.ON_ONLY)):
+            later = has_trait(entry, Trait.ON_ONLY) or has_trait(entry, Trait.PARTITION)
+            if number == by or (is_partition and later):
                 continue
             if number < by or is_free or (by not in alterers and entry.file is not user.file):
                 yield number
@@ -214,17 +216,38 @@ class Graph:
                 self._link(number, other, WISH)
 
     def _parent_first(self, number: int, parent: Name) -> None:
-        """A table to be attached after its parent in another file: constraints' automatic names need it."""
+        """A table to be attached after its parent in another file: constraints' automatic names need it.
+
+        The parent's own attachment comes first, too: what it inherits then, such as an identity, reaches the
+        partitions that it gets later, and not those that it has.
+        """
+        above, children = self._attachment(number, parent)
+        for child in children:
+            for other in above:
+                if self._entries[child].file is not self._entries[other].file:
+                    self._link(child, other, WISH)
+        for other in above:
+            for attaching in self._attached.get(other, ()):
+                self._link(number, attaching, WISH)
+
+    def _attachment(self, number: int, parent: Name) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The statements that define the parent and the child of one that attaches a partition."""
         tables = {
             use.name: found
             for use, (found, _) in self._found[number].items()
             if use.name.space is parent.space
         }
         above = tables.pop(parent, ())
-        for child in (child for found in tables.values() for child in found):
-            for other in above:
-                if self._entries[child].file is not self._entries[other].file:
-                    self._link(child, other, WISH)
+        return above, tuple(child for found in tables.values() for child in found)
+
+    def _find_attached(self) -> dict[int, list[int]]:
+        """The statements that attach a table to its parent, by the statement that defines the table."""
+        attached: dict[int, list[int]] = {}
+        for number, entry in enumerate(self._entries):
+            if has_trait(entry, Trait.PARTITION) and entry.facts.alters:
+                for child in self._attachment(number, entry.facts.alters[0])[1]:
+                    attached.setdefault(child, []).append(number)
+        return attached
 
     def _all_but(self, *traits: Trait) -> Iterator[int]:
         for number, entry in enumerate(self._entries):

@@ -236,6 +236,12 @@ class UseCollector:
             self.add(Name(Space.RELATION, None, value), is_sure=False)
         return False
 
+    def on_published(self, _: Node, value: Any) -> bool:
+        """A member of a publication: a table, or all tables of a schema."""
+        if "name" in value:
+            self.add(Name(Space.SCHEMA, None, value["name"]))
+        return False
+
     def on_definition(self, _: Node, value: Any) -> bool:
         """A parameter of `create type`, `operator`, `aggregate`, ...: a name of one kind or another."""
         argument = value.get("arg", {})
@@ -298,6 +304,7 @@ _HANDLERS: Final[dict[str, Callable[[UseCollector, Node, Any], bool]]] = {
     "AlterTableCmd": UseCollector.on_command,
     "A_Expr": UseCollector.on_operator,
     "DefElem": UseCollector.on_definition,
+    "PublicationObjSpec": UseCollector.on_published,
     "TypeCast": UseCollector.on_cast,
     "ctename": UseCollector.on_cte,
     "dicts": UseCollector.on_dictionaries,
