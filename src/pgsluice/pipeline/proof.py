@@ -147,7 +147,7 @@ def connected(conninfo: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]
         UnreachableError: There is none.
     """
     try:
-        conn = psycopg.connect(conninfo, autocommit=True, client_encoding="utf8")
+        conn = psycopg.connect(conninfo, autocommit=True, client_encoding="utf8", prepare_threshold=None)
     except psycopg.OperationalError as exc:
         raise UnreachableError(f"cannot connect: {' '.join(str(exc).split())}") from exc
     with conn:
