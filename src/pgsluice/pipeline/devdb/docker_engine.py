@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOST_VARIABLE: Final = "DOCKER_HOST"
-DEFAULT_URL: Final = "unix:///var/run/docker.sock"
+DEFAULT_SOCKET: Final = "/var/run/docker.sock"
+DEFAULT_URL: Final = f"unix://{DEFAULT_SOCKET}"
+LOCAL_SCHEMES: Final = frozenset({"unix", "http+unix"})
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_HOSTS: Final = frozenset({LOOPBACK, "localhost", "::1"})
 ALL_INTERFACES: Final = "0.0.0.0"
@@ -47,7 +50,7 @@ def open_engine() -> Iterator[Engine]:
     docker = _import_sdk()
     url, client = _connect(docker)
     try:
-        host, interface = _place(url)
+        host, interface = place_of_ports(url)
         yield Engine(client, url, host, interface)
     finally:
         client.close()
@@ -62,7 +65,7 @@ def engine_words(what: str) -> Iterator[None]:
     try:
         yield
     except (docker.errors.DockerException, requests.RequestException, OSError) as exc:
-        raise UnreachableError(f"{what}: {explain(exc)}") from exc
+        raise UnreachableError(f"{what}: {explain(exc)}", hint="docker info") from exc
 
 
 def explain(exc: BaseException) -> str:
@@ -102,10 +105,19 @@ def _connect(docker: Any) -> tuple[str, Any]:  # Any: the SDK carries no types
             f"cannot tell which Docker engine to use: {explain(exc)}", hint=_naming_hint()
         ) from exc
     try:
+        _knock(url)
         client = docker.DockerClient(**named, timeout=TIMEOUT_S, use_ssh_client=True)
     except (docker.errors.DockerException, requests.RequestException, OSError) as exc:
         raise _no_engine(exc, url) from exc
     return url, client
+
+
+def _knock(url: str) -> None:
+    """Connect to a local socket once: the SDK wraps what goes wrong beyond recognition, and leaks it."""
+    parts = urlsplit(url)
+    if parts.scheme in LOCAL_SCHEMES:
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(f"{parts.netloc}{parts.path}" or DEFAULT_SOCKET)
 
 
 def _no_engine(exc: Exception, url: str) -> InputError | UnreachableError:
@@ -145,7 +157,7 @@ def _naming_hint() -> str:
     )
 
 
-def _place(url: str) -> tuple[str, str]:
+def place_of_ports(url: str) -> tuple[str, str]:
     """Where published ports of this engine are reached, and the interface that they need."""
     parts = urlsplit(url)
     if parts.scheme in {"tcp", "http", "https", "ssh"} and parts.hostname not in {None, *LOCAL_HOSTS}:

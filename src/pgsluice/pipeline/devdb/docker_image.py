@@ -45,7 +45,7 @@ def find_image(engine: Engine, spec: DockerSpec, *, progress: Callable[[str], No
     with engine_words(f"cannot look for image {spec.image}"):
         try:
             found = engine.client.images.get(spec.image)
-        except docker.errors.ImageNotFound:
+        except docker.errors.NotFound:
             found = None
     if found is None:
         _pull(engine, spec, progress=progress)
@@ -86,16 +86,20 @@ def _follow(
     *,
     progress: Callable[[str], None],
 ) -> str | None:
-    """Tell of each layer that has come; the registry's complaint, if it has one."""
+    """Tell of each layer that has come; the registry's complaint, if it has one.
+
+    Everything is read: the SDK does not close a connection before its end.
+    """
+    complaint: str | None = None
     layers: set[str] = set()
     done: set[str] = set()
     for event in events:
         if "error" in event:
-            return " ".join(str(event["error"]).split())
+            complaint = " ".join(str(event["error"]).split())
         layer = str(event.get("id", ""))
         if "progressDetail" in event:
             layers.add(layer)
         if event.get("status") == LAYER_DONE and layer not in done:
             done.add(layer)
             progress(f"pulling image {image}: {len(done)} of {len(layers)} layers")
-    return None
+    return complaint

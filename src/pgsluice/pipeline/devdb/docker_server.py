@@ -62,7 +62,13 @@ TELL_EVERY_S: Final = 10.0
 EDGE_S: Final = 5.0
 EDGE_WAIT_S: Final = 0.3
 PING: Final = "select"
-ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """Why there is no connection to a server yet."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ def use_container(
         try:
             job = Job(engine, image, order, folder, folder.use_lock.stat().st_mtime, progress)
             admin = _connect_running(job)
-            if admin is None:
+            if isinstance(admin, Unready):
                 with take_start_lock(folder, progress):
                     lock = _make_room(job, lock)
                     admin = _bring_up(job)
@@ -162,12 +168,12 @@ def _remove(containers: list[Container]) -> None:
             remove_container(container.handle)
 
 
-def _connect_running(job: Job) -> Admin | None:
+def _connect_running(job: Job) -> Admin | Unready:
     """Connect to a container that runs and is ready, which is what most commands find."""
     for container in job.find():
         if job.fits(container):
             return _connect(job, container, is_new=False)
-    return None
+    return Unready("not started")
 
 
 def _make_room(job: Job, lock: FileLock) -> FileLock:
@@ -196,39 +202,35 @@ def _make_room(job: Job, lock: FileLock) -> FileLock:
 
 
 def _bring_up(job: Job) -> Admin:
-    """Connect to a container that starts up, or start one; the caller holds the start lock."""
-    for _ in range(ATTEMPTS):
-        container = next((each for each in job.find() if job.fits(each)), None)
-        is_new = container is None
-        if container is None:
-            job.progress(f"starting a container of image {job.image.reference}")
-            container = start_container(job.engine, job.image, job.order)
-        admin = _wait_ready(job, container, is_new=is_new)
-        if admin is not None:
-            return admin
+    """Wait for a container that starts up, or start one; the caller holds the start lock."""
+    for container in job.find():
+        if job.fits(container):
+            found = _wait_ready(job, container, is_new=False)
+            if not isinstance(found, Ending):
+                return found
+            _remove([container])
+    job.progress(f"starting a container of image {job.image.reference}")
+    container = start_container(job.engine, job.image, job.order)
+    started = _wait_ready(job, container, is_new=True)
+    if isinstance(started, Ending):
         _remove([container])
-    raise UnreachableError(
-        f"containers of image {job.image.reference} do not stay up", hint="pgsluice dev stop"
-    )
+        raise _failure(job.image, started)
+    return started
 
 
-def _wait_ready(job: Job, container: Container, *, is_new: bool) -> Admin | None:
-    """Connect as soon as the server is ready; None when one that was found turns out to have ended."""
-    started = time.monotonic()
-    look_at = started + LOOK_EVERY_S
-    tell_at = started + TELL_EVERY_S
-    while (admin := _connect(job, container, is_new=is_new)) is None:
+def _wait_ready(job: Job, container: Container, *, is_new: bool) -> Admin | Ending:
+    """Connect as soon as the server is ready, unless it ends."""
+    begun = time.monotonic()
+    look_at, tell_at = begun + LOOK_EVERY_S, begun + TELL_EVERY_S
+    while isinstance(admin := _connect(job, container, is_new=is_new), Unready):
         now = time.monotonic()
         if now >= look_at:
             look_at = now + LOOK_EVERY_S
             ending = read_ending(container)
             if ending is not None:
-                if not is_new:
-                    return None
-                _remove([container])
-                raise _failure(job.image, ending)
-        if now - started > READY_TIMEOUT_S:
-            raise _late(job, container)
+                return ending
+        if now - begun > READY_TIMEOUT_S:
+            raise _late(container, admin)
         if now >= tell_at:
             tell_at = now + TELL_EVERY_S
             job.progress(f"waiting for the server in container {container.handle.name}")
@@ -236,7 +238,7 @@ def _wait_ready(job: Job, container: Container, *, is_new: bool) -> Admin | None
     return admin
 
 
-def _connect(job: Job, container: Container, *, is_new: bool) -> Admin | None:
+def _connect(job: Job, container: Container, *, is_new: bool) -> Admin | Unready:
     """Connect if the server is ready and will stay."""
     import psycopg
 
@@ -244,7 +246,7 @@ def _connect(job: Job, container: Container, *, is_new: bool) -> Admin | None:
 
     parameters = connection_parameters(job.engine, container)
     if parameters is None:
-        return None
+        return Unready("its port is not published")
     own = {
         "client_encoding": "UTF8",
         "application_name": "pgsluice",
@@ -253,17 +255,17 @@ def _connect(job: Job, container: Container, *, is_new: bool) -> Admin | None:
     }
     try:
         admin = Admin({**parameters, **own})
-    except psycopg.OperationalError:
-        return None
+    except psycopg.OperationalError as exc:
+        return Unready(str(exc).strip())
     if is_new or time.time() - job.last_use < container.idle_s - EDGE_S:
         return admin
     # It may have decided to end just before we came.
     time.sleep(EDGE_WAIT_S)
     try:
         admin.control.execute(PING)
-    except psycopg.OperationalError:
+    except psycopg.OperationalError as exc:
         admin.close()
-        return None
+        return Unready(str(exc).strip())
     return admin
 
 
@@ -283,12 +285,10 @@ def _failure(image: Image, ending: Ending) -> InputError | UnreachableError:
     )
 
 
-def _late(job: Job, container: Container) -> UnreachableError:
-    parameters = connection_parameters(job.engine, container) or {}
-    place = f"{parameters.get('host')}:{parameters.get('port')}"
+def _late(container: Container, why: Unready) -> UnreachableError:
     return UnreachableError(
-        f"no PostgreSQL server answers at {place} {READY_TIMEOUT_S:.0f} s after the start of container"
-        f" {container.handle.name}",
+        f"the server in container {container.handle.name} is not ready after {READY_TIMEOUT_S:.0f} s",
+        details=tuple(why.reason.splitlines()),
         hint=f"see what it says: docker logs {container.handle.name}",
     )
 
