@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_exponential, wait_random
 
 from pgsluice.errors import InputError, UnreachableError
 
@@ -147,7 +147,7 @@ def connect(
     retrying = Retrying(
         retry=retry_if_exception(may_pass),
         stop=stop_before_delay(patience),
-        wait=wait_exponential_jitter(initial=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
+        wait=wait_exponential(FIRST_PAUSE_S, max=LONGEST_PAUSE_S) + wait_random(0, FIRST_PAUSE_S),
         before_sleep=say,
         reraise=True,
     )
@@ -218,7 +218,7 @@ def _connect_once(conninfo: str) -> psycopg.Connection[Any]:
 
 
 class _Reason(Enum):
-    """Why an attempt failed: the server is away, it refused us, or our name and password are wrong."""
+    """Why an attempt failed: the server is away, it refused us, or what we said is wrong."""
 
     AWAY = auto()
     REFUSED = auto()
@@ -234,8 +234,13 @@ def _reason(exc: BaseException, conninfo: str) -> _Reason:
         return _Reason.NOT_US
     if exc.pgconn is not None and (exc.pgconn.used_password or exc.pgconn.needs_password):
         return _Reason.NOT_US
-    is_up = Ping(PGconn.ping(conninfo.encode())) is Ping.OK
-    return _Reason.REFUSED if is_up else _Reason.AWAY
+    match Ping(PGconn.ping(conninfo.encode())):
+        case Ping.OK:
+            return _Reason.REFUSED
+        case Ping.NO_ATTEMPT:
+            return _Reason.NOT_US
+        case _:
+            return _Reason.AWAY
 
 
 def _parts(url: str) -> dict[str, str]:

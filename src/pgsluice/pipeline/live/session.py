@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psycopg
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential, wait_random
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.live.blockers import Watcher
@@ -126,7 +126,7 @@ class LiveSession:
         Retrying(
             retry=retry_if_exception(lambda exc: isinstance(exc, psycopg.Error) and exc.sqlstate in RETRIED),
             stop=stop_after_attempt(limit),
-            wait=wait_exponential_jitter(initial=first_s, max=LONGEST_PAUSE_S, jitter=first_s / 2),
+            wait=wait_exponential(first_s, max=LONGEST_PAUSE_S) + wait_random(0, first_s / 2),
             sleep=self.stop.sleep,
             before_sleep=say,
             reraise=True,
