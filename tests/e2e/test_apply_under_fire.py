@@ -228,6 +228,7 @@ def test_password_appears_nowhere(deploy: Deploy) -> None:
         f"{deploy.url} password={secret}",
         f"host=127.0.0.1 port=abc password={secret}",
         f"postgresql://deploy:{secret}@[half/app",
+        f"postgresql://deploy:p@{secret}@127.0.0.1/app",
     ):
         for command in ("apply", "status"):
             done = deploy.run(command, "--json", database=url)

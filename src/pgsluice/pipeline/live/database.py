@@ -249,10 +249,14 @@ def _parts(url: str) -> dict[str, str]:
     from psycopg.conninfo import conninfo_to_dict
 
     try:
-        return {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
+        parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.Error:
-        # the driver's message, and its traceback, may hold parts of the password
+        parts = {"host": "@@"}  # the driver's message, and its traceback, may hold parts of the password
+    # so may host and port, when a password is not escaped
+    ports = [port for port in parts.get("port", "").split(",") if port]
+    if "@" in parts.get("host", "")[1:] or not all(port.isdecimal() for port in ports):
         raise InputError(
             "the database's URL is not valid",
             hint=f"--database {EXAMPLE_URL}; in a password @ is written %40, / is %2F, : is %3A",
-        ) from None
+        )
+    return parts

@@ -77,7 +77,7 @@ def failure(
             f' "{session.conn.info.user}";',
         )
     return FindingError(
-        f"{prefix}{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc, script)
+        f"{prefix}{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc)
     )
 
 
@@ -89,7 +89,7 @@ def _end_blockers(session: LiveSession) -> str:
     return f"pgsluice apply --retries 20, or end who is in the way: {ends}"
 
 
-def _mend(exc: psycopg.Error, script: Script) -> str:
+def _mend(exc: psycopg.Error) -> str:
     if exc.sqlstate in CHANGED_BY_HAND:
-        return f"the database may have been changed by hand: pgsluice drift shows where before {script.name}"
+        return "the database may have been changed by hand: pgsluice drift"
     return "mend the cause, then: pgsluice apply"

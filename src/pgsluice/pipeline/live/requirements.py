@@ -178,8 +178,8 @@ def check_requires(conn: Connection, project: Project, target: Target, *, url: s
     if missing:
         raise UnreachableError(
             f"the database lacks what target {target.name} requires: {missing[0][0]}",
-            details=tuple(f"and {what}" for what, _ in missing[1:]),
-            hint=" ".join(how for _, how in missing),
+            details=tuple(f"and {what}: {how}" for what, how in missing[1:]),
+            hint=missing[0][1],
         )
 
 
