@@ -194,6 +194,17 @@ BY_OBJECT: dict[str, Mapping[str, str]] = {
         "b.sql": "create unique index i on t (x);",
         "t.sql": "create table t (x int not null);",
     },
+    "publication of all tables of a schema": {
+        "a.sql": "create publication p; alter publication p add tables in schema s;",
+        "b.sql": "create publication q for tables in schema s;",
+        "s.sql": "create schema s;",
+    },
+    "operator class with a family of its name": {
+        "a.sql": "create operator family own using hash;"
+        "create operator class own for type int using hash family own as operator 1 =, "
+        "function 1 hashint4(int);",
+        "t.sql": "create table t (x int); create index i on t using hash (x own);",
+    },
     "grants on all tables": {
         "a.sql": "grant select on all tables in schema public to some_reader;",
         "t.sql": "create table t ();",
@@ -280,6 +291,27 @@ def test_default_privileges_amid_a_file_reach_what_follows_in_it(tmp_path: Path)
         ["create", "table", "a"],
         ["alter", "default", "privileges"],
         ["create", "table", "b"],
+    ]
+
+
+def test_a_partition_is_attached_before_its_own_partitions_are(tmp_path: Path) -> None:
+    files = {
+        "leaf.sql": "create table leaf (id int not null); alter table only mid attach partition leaf default;"
+        "alter table only leaf add constraint leaf_pkey primary key (id);"
+        "alter index mid_pkey attach partition leaf_pkey;",
+        "mid.sql": "create table mid (id int not null) partition by range (id);"
+        "alter table only root attach partition mid default;"
+        "alter table only mid add constraint mid_pkey primary key (id);"
+        "alter index root_pkey attach partition mid_pkey;",
+        "root.sql": "create table root (id int not null) partition by list (id);"
+        "alter table root alter column id add generated always as identity;"
+        "alter table only root add constraint root_pkey primary key (id);",
+    }
+    placed = order(tmp_path, files)
+    attached = [text for text in placed if text.startswith("alter table only") and " attach " in text]
+    assert attached == [
+        "alter table only root attach partition mid default",
+        "alter table only mid attach partition leaf default",
     ]
 
 

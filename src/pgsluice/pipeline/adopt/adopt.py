@@ -20,8 +20,8 @@ from pgsluice.config import CONFIG_NAME, Project, Target, load_project
 from pgsluice.errors import FindingError, InputError, RefusedError
 from pgsluice.pipeline.adopt.baseline import Baseline, write_loaded
 from pgsluice.pipeline.adopt.configuration import Configuration
-from pgsluice.pipeline.adopt.files import LeftOut, Pieces, place_statements, render_files, split_dump
-from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges
+from pgsluice.pipeline.adopt.files import Pieces, place_statements, render_files, split_dump
+from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges, without_grants
 from pgsluice.pipeline.adopt.provided import provided_by
 from pgsluice.pipeline.adopt.requirements import (
     OWN_SCHEMAS,
@@ -31,6 +31,7 @@ from pgsluice.pipeline.adopt.requirements import (
     read_extensions,
     refuse_missing_extensions,
 )
+from pgsluice.pipeline.adopt.secrets import LeftOut, secret_mappings
 from pgsluice.pipeline.adopt.tables import with_generated_tables
 from pgsluice.pipeline.build import Task
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
@@ -38,7 +39,7 @@ from pgsluice.pipeline.devdb import bootstrap, open_dev
 from pgsluice.pipeline.history import next_version
 from pgsluice.pipeline.live.catalog import LiveCatalog, open_reader, read_live
 from pgsluice.pipeline.live.compare import Comparison, compare_live, without_parts
-from pgsluice.pipeline.live.dump import dump_schema
+from pgsluice.pipeline.live.dump import complete_url, dump_schema
 from pgsluice.pipeline.lockfile import LOCK_NAME, Lock
 from pgsluice.pipeline.opinion import second_opinion
 from pgsluice.pipeline.opinion.entries import compare_entries
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.statement import Plan
 
 NAME: Final = "baseline"
+# In every database, and as much the user's as any other.
+PUBLIC: Final = Address("schema", ("public",))
 SHOWN: Final = 30
 
 Progress = Callable[[str], None]
@@ -94,12 +97,13 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What was read of the database, at one moment."""
+    """What was read of the database, at one moment; `ignore` are patterns of what stays out."""
 
     catalog: LiveCatalog
-    dump: str
+    statements: tuple[Parsed, ...]
     extensions: tuple[Extension, ...]
-    lacks_public: bool
+    ignore: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 def adopt_database(root: Path, wish: Wish, *, progress: Progress) -> Adopted:
@@ -137,15 +141,18 @@ def _read(wish: Wish, progress: Progress) -> _Live:
     """Catalog, dump and extensions, through a connection that writes nothing."""
     progress("reading the database")
     with open_reader(wish.url, progress=progress) as conn:
-        target = _target(Path("/"), wish)
         _refuse_unknown_schemas(conn, wish)
         conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with conn.transaction():
-            catalog = read_live(conn, wish.url, target)
-            extensions = read_extensions(conn)
-            dump = dump_schema(catalog.url, manages=wish.schemas)
+            statements = split_dump(dump_schema(complete_url(conn), manages=wish.schemas))
+            secrets = tuple(secret_mappings(statements))
             row = conn.execute(LACKS_PUBLIC).fetchone()
-    return _Live(catalog, dump, extensions, lacks_public=row == (True,))
+            # every scratch database has a schema public: a database that lacks it does not look at it
+            public = ("public",) if row == (True,) and "*" in wish.schemas else ()
+            ignore = (*wish.ignore, *(mapping.pattern for mapping in secrets), *public)
+            catalog = read_live(conn, wish.url, _target(wish, ignore))
+            extensions = read_extensions(conn)
+    return _Live(catalog, statements, extensions, ignore, tuple(mapping.left_out for mapping in secrets))
 
 
 LACKS_PUBLIC: Final = "select pg_catalog.to_regnamespace('public') is null"
@@ -171,15 +178,16 @@ def _refuse_unknown_schemas(conn: psycopg.Connection[Any], wish: Wish) -> None:
         )
 
 
-def _target(root: Path, wish: Wish, *, ignore: tuple[str, ...] = (), requires: Sequence[str] = ()) -> Target:
+def _target(wish: Wish, ignore: tuple[str, ...]) -> Target:
+    """What is read of the database; its folders do not matter."""
+    nowhere = Path("/")
     return Target(
         name=wish.target,
-        schema_dir=root / "schema" / wish.target,
-        migrations_dir=root / "migrations" / wish.target,
-        templates_dir=root / "templates" / wish.target,
+        schema_dir=nowhere,
+        migrations_dir=nowhere,
+        templates_dir=nowhere,
         manages=wish.schemas,
-        requires=tuple(requires),
-        ignore=(*wish.ignore, *ignore),
+        ignore=ignore,
     )
 
 
@@ -207,7 +215,7 @@ class _Adoption:
     def run(self) -> Adopted:
         """Requirements, schema files, comparison, baseline."""
         refuse_missing_extensions(self.server, self.live.extensions)
-        statements = split_dump(self.live.dump)
+        statements = self.live.statements
         requirements = self._requirements(statements)
         files = self._configured(requirements)
         self._write(files)
@@ -216,7 +224,7 @@ class _Adoption:
         self.progress("loading what the schema requires")
         provided = self._provided(target)
         pieces, left_out = place_statements(
-            self._with_grants(statements),
+            self._with_grants(statements, provided),
             runner=self.live.catalog.snapshot.runner,
             ignore=target.ignore,
             provided=provided_by(provided),
@@ -239,18 +247,18 @@ class _Adoption:
             objects=len(states.after.objects),
             requires=requirements.entries,
             carried=requirements.reasons,
-            left_out=(*left_out, *self._outside()),
+            left_out=(*self.live.left_out, *left_out, *self._outside()),
             ignored=self.live.catalog.snapshot.ignored,
             notes=notes if baseline.note is None else (*notes, baseline.told),
         )
 
-    def _with_grants(self, statements: Sequence[Parsed]) -> Sequence[Parsed]:
+    def _with_grants(self, statements: Sequence[Parsed], provided: frozenset[Address]) -> Sequence[Parsed]:
         """The statements with the grants that a schema folder needs."""
         snapshot = self.live.catalog.snapshot
         if not has_default_privileges(snapshot):
             return statements
-        others = [one for one in statements if one.kind != "GrantStmt"]
-        return (*others, *grants_from_birth(snapshot))
+        others = without_grants(statements, provided_by(provided))
+        return (*others, *grants_from_birth(snapshot, but_for=provided))
 
     def _requirements(self, statements: Sequence[Parsed]) -> Requirements:
         return find_requirements(
@@ -269,7 +277,7 @@ class _Adoption:
             postgres=self.wish.postgres or self._majors(),
             manages=self.wish.schemas,
             requires=requirements.entries,
-            ignore=(*self.wish.ignore, *self._ignored_too()),
+            ignore=self.live.ignore,
         )
         script = requirements.script
         extra = {} if script is None else {f"requires/{self.wish.target}.sql": script}
@@ -333,10 +341,6 @@ class _Adoption:
         live = self.live.catalog.major
         return live, max(live, self.server.major)
 
-    def _ignored_too(self) -> tuple[str, ...]:
-        """Every scratch database has a schema public: one that lacks it does not look at it."""
-        return ("public",) if self.live.lacks_public and "*" in self.wish.schemas else ()
-
     def _provided(self, target: Target) -> frozenset[Address]:
         name = bootstrap(self.server, target.requires, root=self.staging)
         with self.server.clone(name) as conninfo, connected(conninfo) as conn:
@@ -364,7 +368,7 @@ class _Adoption:
         notes = list(comparison.notes)
         left = []
         for one in comparison.differences:
-            if one.address in provided or (one.address.kind == "extension" and one.facet is None):
+            if one.address in provided - {PUBLIC} or (one.address.kind == "extension" and one.facet is None):
                 notes.append(f"what requires brings is not what the database has: {one}")
             elif one.facet == "owner" and one.before is None and one.after == states.after.runner:
                 notes.append(

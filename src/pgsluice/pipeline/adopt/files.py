@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.pipeline.adopt.homes import Home, Subject, find_homes
 from pgsluice.pipeline.adopt.paths import file_paths
 from pgsluice.pipeline.adopt.roles import without_runner
+from pgsluice.pipeline.adopt.secrets import LeftOut, mapping_name
 from pgsluice.pipeline.adopt.spelling import code, spell
 from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.sources.model import SourceFile
 from pgsluice.pipeline.sources.parse import parse_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from pgsluice.pipeline.adopt.provided import Provided
     from pgsluice.pipeline.sources.parse import Parsed
@@ -24,7 +25,6 @@ DUMP: Final = "pg_dump"
 # Of the session in which a dump is restored, not of the schema.
 SESSION: Final = frozenset({"SelectStmt", "VariableSetStmt", "CreateExtensionStmt"})
 NO_DATA: Final = ("with", "no", "data")
-SECRETS: Final = frozenset({"password", "passfile", "sslkey", "sslpassword"})
 
 
 # Statements of one file, by the object that it is named after.
@@ -37,14 +37,6 @@ class Piece:
 
     text: str
     kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Something of the live database that no schema file has."""
-
-    what: str
-    reason: str
 
 
 def split_dump(text: str) -> tuple[Parsed, ...]:
@@ -78,7 +70,7 @@ def place_statements(
     left_out: dict[LeftOut, None] = {}
     for parsed in statements:
         subject = homes.of(parsed)
-        if provided.has(parsed, subject) or _is_ignored(subject, ignore):
+        if provided.has(parsed, subject) or _is_ignored(parsed, subject, ignore):
             continue
         if (reason := _unfit(parsed, subject)) is not None:
             left_out[reason] = None
@@ -114,19 +106,10 @@ def _unfit(parsed: Parsed, subject: Subject) -> LeftOut | None:
         extension = parsed.node["extname"]["sval"]
         name = f"{subject.home.schema}.{subject.home.name}"
         return LeftOut(f"{name} depends on extension {extension}", "a comparison of schemas does not see it")
-    if parsed.kind == "CreateUserMappingStmt" and SECRETS.intersection(_options(parsed)):
-        role = parsed.node["user"].get("rolename", "public")
-        server = parsed.node["servername"]
-        return LeftOut(f"user mapping for {role} on server {server}", "its options hold a password")
     return None
 
 
-def _options(parsed: Parsed) -> Iterator[str]:
-    for option in parsed.node.get("options", ()):
-        yield option["DefElem"]["defname"]
-
-
-def _is_ignored(subject: Subject, ignore: Sequence[str]) -> bool:
+def _is_ignored(parsed: Parsed, subject: Subject, ignore: Sequence[str]) -> bool:
     """Whether a pattern means what a snapshot calls the object, or the part of it that is made here."""
     home, part = subject.home, subject.part
     if not home.folder:
@@ -134,4 +117,6 @@ def _is_ignored(subject: Subject, ignore: Sequence[str]) -> bool:
     else:
         name = f"{home.schema}.{home.name}" if home.schema else home.name
         names = [name] if part is None else [name, f"{name}.{part}", f"{home.schema}.{part}"]
+    if parsed.kind == "CreateUserMappingStmt":
+        names = [mapping_name(parsed)]
     return any(fnmatchcase(one, pattern) for one in names for pattern in ignore)
