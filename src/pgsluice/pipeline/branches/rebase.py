@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.errors import InputError
 from pgsluice.pipeline.branches.conflict import refuse_unsettled, split_conflict
 from pgsluice.pipeline.branches.git import find_repository
+from pgsluice.pipeline.branches.git_sides import read_sides
 from pgsluice.pipeline.branches.layout import lay_out
 from pgsluice.pipeline.branches.moved_fixtures import move_fixtures
 from pgsluice.pipeline.branches.refs import find_refs
-from pgsluice.pipeline.branches.sides import named_sides, present_migrations, read_sides
+from pgsluice.pipeline.branches.sides import named_sides, present_migrations
 from pgsluice.pipeline.checksum import SUFFIX, SUM_NAME, compute_sum, list_sql
 from pgsluice.pipeline.finding import TargetFiles, quoted
 from pgsluice.pipeline.history import check_name, split_stem
 from pgsluice.pipeline.lockfile import LOCK_NAME, parse_lock
 from pgsluice.pipeline.publish import publish_files
+from pgsluice.pipeline.verify import verify_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,6 +114,8 @@ def rebase_target(
     _refuse_name(project, target, layout, name=name)
     upgrades = project.root / "tests/upgrades" / target.name
     moved = move_fixtures(upgrades, layout, shared=sides.fixtures)
+    if name is None and not moved and _is_current(project, target, layout):
+        return _told(project, target, sides, layout, moved=moved, outcome=RebaseOutcome.UNCHANGED)
     if dry_run:
         return _told(project, target, sides, layout, moved=moved, outcome=RebaseOutcome.PLANNED)
     if layout.is_empty:
@@ -143,6 +147,14 @@ def rebase_target(
         project, changes, seen={**seen, **{one.old: one.before for one in moved}}, done=RebaseOutcome.REBASED
     )
     return _told(project, target, sides, layout, moved=moved, outcome=outcome, proved=proved)
+
+
+def _is_current(project: Project, target: Target, layout: Layout) -> bool:
+    """Whether everything stands where it should, as the last proof left it."""
+    files = [one.filename for one in layout.open_files]
+    if any(one.is_renamed for one in layout.closed) or files != [one.filename for one in layout.open_places]:
+        return False
+    return not verify_target(project, target)
 
 
 def _settle(
