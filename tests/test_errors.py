@@ -40,7 +40,7 @@ PASSED_ON: Final[Mapping[str, str]] = {
     "src/pgsluice/cli/main.py main": "the operating system's words about a file",
     "src/pgsluice/cli/main.py _usage_error": "typer's words about the command line",
     "src/pgsluice/config.py _target": "the words of check_target_name, at a place in the file",
-    "src/pgsluice/pipeline/devdb/launcher.py _wait_while_starting": "the supervisor's error, read from a file",
+    "src/pgsluice/pipeline/devdb/launcher.py _wait_while_starting": "the supervisor's error, from a file",
     "src/pgsluice/pipeline/devdb/script.py _statements": "the parser's words about a required file",
     "src/pgsluice/pipeline/devdb/script.py _failure": "PostgreSQL's words about a required file",
     "src/pgsluice/pipeline/fixtures.py _split_then": "the parser's words about a fixture",
@@ -73,7 +73,7 @@ def test_every_message_has_words_of_its_own() -> None:
 
 
 def test_every_message_is_in_the_catalogue() -> None:
-    known = {one for entry in entries() for one in of_entry(entry.text, fixed())}
+    known = {one for entry in entries() for one in about(entry)}
     missing = [
         f"{one}\n  add to a page of docs/errors/ (or findings.md): ### `{one.text}`"
         f"\n  Exit code {one.exit_code}. What it means. What to do."
@@ -93,14 +93,14 @@ def test_every_message_is_asserted_by_a_test() -> None:
 
 
 def test_every_entry_is_of_a_message() -> None:
-    stale = [str(entry) for entry in entries() if not of_entry(entry.text, fixed())]
+    stale = [str(entry) for entry in entries() if not about(entry)]
     assert not stale, report("entries of no message: correct or remove them", stale)
 
 
 def test_every_entry_has_the_exit_code_and_says_something() -> None:
     wrong = []
     for entry in entries():
-        codes = {int(one.exit_code) for one in of_entry(entry.text, fixed())}
+        codes = {int(one.exit_code) for one in about(entry)}
         if codes and not codes <= entry.codes:
             wrong.append(f"{entry}\n  begin the text with: Exit code {' or '.join(map(str, sorted(codes)))}.")
         if len(entry.says) < SHORTEST_ENTRY:
@@ -156,6 +156,12 @@ def entries() -> tuple[Entry, ...]:
 
 
 @cache
+def about(entry: Entry) -> tuple[Message, ...]:
+    """The messages that an entry is about."""
+    return tuple(of_entry(entry.text, fixed()))
+
+
+@cache
 def asserted() -> frozenset[Message]:
     """The messages that stand in some test."""
     lines = asserted_lines(ROOT / "tests", root=ROOT)
@@ -169,7 +175,7 @@ def place(message: Message) -> str:
 
 def shown(message: Message) -> str:
     """The words that a test must hold."""
-    return " … ".join(repr(word) for word in message.words)
+    return " … ".join(repr(part) for part in message.parts if part is not None)
 
 
 def report(what: str, lines: list[str]) -> str:

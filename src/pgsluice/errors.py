@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class ExitCode(IntEnum):
@@ -15,6 +18,13 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNREACHABLE = 3
     REFUSED = 4
+
+    @classmethod
+    def of_all(cls, codes: Iterable[ExitCode]) -> ExitCode:
+        """The one to end with when several things happened."""
+        found = set(codes)
+        order = (cls.USAGE, cls.UNREACHABLE, cls.REFUSED, cls.FINDING)
+        return next((code for code in order if code in found), cls.OK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,6 @@ def _strings(node: ast.AST) -> Iterator[str]:
             continue
         if isinstance(child, ast.expr) and (text := _text(child)) is not None:
             yield text
-            if isinstance(child, ast.BinOp):
-                yield from _strings(child)
         else:
             yield from _strings(child)
 

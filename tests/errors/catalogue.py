@@ -67,7 +67,7 @@ def of_entry(text: str, messages: Iterable[Message]) -> list[Message]:
     parts = PLACEHOLDER.sub(UNKNOWN, text)
     if same := [one for one in known if _example(one) == parts]:
         return same
-    if special := _most(one for one in known if re.fullmatch(one.pattern, text)):
+    if special := _outermost(one for one in known if one.pattern.fullmatch(text)):
         return special
     general = ".+?".join(re.escape(piece) for piece in PLACEHOLDER.split(text))
     return [one for one in known if re.fullmatch(general, _example(one))] if parts != text else []
@@ -75,26 +75,30 @@ def of_entry(text: str, messages: Iterable[Message]) -> list[Message]:
 
 def of_line(line: str, messages: Iterable[Message]) -> list[Message]:
     """The messages that a line of a test is about."""
-    return _most(
-        one
-        for one in messages
-        if all(word in line for word in one.words) and re.search(one.pattern, line) is not None
+    return _outermost(
+        one for one in messages if all(word in line for word in one.words) and one.pattern.search(line)
     )
 
 
-def _most(found: Iterable[Message]) -> list[Message]:
-    """Those with the most words of their own: `… is not a folder` is none of the longer ones that end so."""
+def _outermost(found: Iterable[Message]) -> list[Message]:
+    """Without those whose words are a part of another's: `… is not a folder` is none of the longer ones."""
     every = list(found)
-    most = max((_length(one) for one in every), default=0)
-    return [one for one in every if _length(one) == most]
+    if len(every) < 2:
+        return every
+    return [
+        one
+        for one in every
+        if not any(_covers(other, one) and not _covers(one, other) for other in every if other is not one)
+    ]
+
+
+def _covers(one: Message, other: Message) -> bool:
+    """Whether each text of the other stands in one of the first, blanks and colons at its ends aside."""
+    return all(any(word.strip(" :") in text for text in one.words) for word in other.words)
 
 
 def _example(message: Message) -> str:
     return "".join(UNKNOWN if part is None else part for part in message.parts)
-
-
-def _length(message: Message) -> int:
-    return sum(len(word) for word in message.words)
 
 
 def _body(lines: list[str]) -> str:

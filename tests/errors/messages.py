@@ -7,17 +7,17 @@ to what was assigned to them, parameters to what callers pass, calls to what fun
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 import itertools
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jinja2 import TemplateRuntimeError
 
-from pgsluice.errors import ExitCode, InputError, PipelineError
+from pgsluice import errors
+from pgsluice.errors import ExitCode
 from pgsluice.pipeline.finding import Finding
 from tests.errors.sources import (
     CallSite,
@@ -33,7 +33,7 @@ from tests.errors.sources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "src/pgsluice"
@@ -84,21 +84,39 @@ class Message:
         return any(re.search(r"[^\W\d_]{3}", part) for part in self.words)
 
     @property
-    def pattern(self) -> str:
-        """A regular expression: the message with anything in its holes."""
-        return "".join(".*?" if part is None else re.escape(part) for part in self.parts)
+    def pattern(self) -> re.Pattern[str]:
+        """The message with anything in its holes."""
+        return _pattern(self.parts)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its texts without the holes."""
-        return tuple(part for part in self.parts if part is not None)
+        """Its texts without the holes, the longest first."""
+        return _words(self.parts)
+
+
+@cache
+def _pattern(parts: Parts) -> re.Pattern[str]:
+    return re.compile("".join(".*?" if part is None else re.escape(part) for part in parts))
+
+
+@cache
+def _words(parts: Parts) -> tuple[str, ...]:
+    return tuple(sorted((part for part in parts if part is not None), key=len, reverse=True))
 
 
 def read_messages(folder: Path = PACKAGE) -> tuple[Message, ...]:
     """Every message of the package, by file and line."""
-    reader = _Reader(Sources(folder, package="pgsluice", root=ROOT))
-    found = {*reader.messages(), *_of_macros(folder)}
+    texts = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*.py"))
+    }
+    found = {*messages_of(texts), *_of_macros(folder)}
     return tuple(sorted(found, key=lambda one: (one.file, one.line, one.text)))
+
+
+def messages_of(texts: Mapping[str, str]) -> frozenset[Message]:
+    """The messages of Python modules, whose texts are given by file."""
+    return frozenset(_Reader(Sources(texts)).messages())
 
 
 def _of_macros(folder: Path) -> Iterator[Message]:
@@ -106,14 +124,14 @@ def _of_macros(folder: Path) -> Iterator[Message]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             for match in FAIL_IN_MACRO.finditer(line):
                 file = path.relative_to(ROOT).as_posix()
-                yield Message(file, number, "fail", InputError.exit_code, (match[1] or match[2],))
+                yield Message(file, number, "fail", errors.InputError.exit_code, (match[1] or match[2],))
 
 
 class _Reader:
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self.codes = _exit_codes(sources)
-        self.finding = sources.modules[Finding.__module__]
+        self.finding = (Finding.__module__, Finding.__name__)
 
     def messages(self) -> Iterator[Message]:
         for module in self.sources.modules.values():
@@ -130,7 +148,8 @@ class _Reader:
         """The exit code and the message of a call that makes an error."""
         called = site.call.func
         name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-        if self.sources.origin(site.scope[0], name) == (self.finding, Finding.__name__):
+        origin, known = self.sources.origin(site.scope[0], name)
+        if (origin.name, known) == self.finding:
             expression = argument_at(site.call, 1, "message")
             return (ExitCode.FINDING, expression) if expression is not None else None
         if name in self.codes and not self._has_own_init(name):
@@ -149,7 +168,7 @@ class _Reader:
         found = (module.classes.get(name) for module in self.sources.modules.values())
         return any(
             one is not None
-            and one.name != PipelineError.__name__
+            and one.name != errors.PipelineError.__name__
             and any(isinstance(part, Function) and part.name == "__init__" for part in one.body)
             for one in found
         )
@@ -182,7 +201,7 @@ class _Reader:
 
     def _expand_hole(self, node: ast.expr, scope: Scope, depth: int) -> list[Text]:
         """What a part of a message may be; a hole, unless there are some few words."""
-        if isinstance(node, ast.Constant | ast.JoinedStr):
+        if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
             return self._expand(node, scope, depth)
         inner = node.value if isinstance(node, ast.FormattedValue) else node
         if isinstance(inner, ast.Call) and isinstance(node, ast.FormattedValue):
@@ -253,14 +272,23 @@ class _Reader:
 
 def _exit_codes(sources: Sources) -> dict[str, ExitCode]:
     """The exit code of each class of errors, by its name."""
-    codes = {TemplateRuntimeError.__name__: InputError.exit_code}
-    for module in sources.modules.values():
-        for name, node in module.classes.items():
-            if name.endswith("Error") and node.bases:
-                found = getattr(importlib.import_module(module.name), name)
-                if inspect.isclass(found) and issubclass(found, PipelineError):
-                    codes[name] = found.exit_code
-    return codes
+    codes = {
+        name: found.exit_code
+        for name, found in vars(errors).items()
+        if isinstance(found, type) and issubclass(found, errors.PipelineError)
+    }
+    codes[TemplateRuntimeError.__name__] = errors.InputError.exit_code
+    classes = [found for module in sources.modules.values() for found in module.classes.values()]
+    while True:
+        more = {
+            found.name: codes[base.id]
+            for found in classes
+            for base in found.bases
+            if isinstance(base, ast.Name) and base.id in codes and found.name not in codes
+        }
+        if not more:
+            return codes
+        codes |= more
 
 
 def _message(text: Text, site: CallSite, code: ExitCode) -> Message:

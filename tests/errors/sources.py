@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = tuple["Module", tuple[Function, ...]]
@@ -40,15 +39,21 @@ class Module:
 
 
 class Sources:
-    """All modules below a folder, which is the package `package`."""
+    """Modules by name, from their texts by file."""
 
-    def __init__(self, folder: Path, *, package: str, root: Path) -> None:
+    def __init__(self, texts: Mapping[str, str]) -> None:
         self.modules: dict[str, Module] = {}
-        for path in sorted(folder.rglob("*.py")):
-            parts = path.relative_to(folder).with_suffix("").parts
-            name = ".".join((package, *(part for part in parts if part != "__init__")))
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            self.modules[name] = _read(Module(name, path.relative_to(root).as_posix(), tree))
+        for file, text in texts.items():
+            parts = file.removeprefix("src/").removesuffix(".py").split("/")
+            name = ".".join(part for part in parts if part != "__init__")
+            self.modules[name] = _read(Module(name, file, ast.parse(text)))
+        self._calls: dict[str, list[CallSite]] = defaultdict(list)
+        for module in self.modules.values():
+            for site in module.calls:
+                name = _called_name(site.call)
+                if isinstance(site.call.func, ast.Name):
+                    name = self.origin(module, name)[1]
+                self._calls[name].append(site)
 
     def origin(self, module: Module, name: str) -> tuple[Module, str]:
         """Where a name of a module is defined, through the packages that pass it on."""
@@ -75,14 +80,13 @@ class Sources:
         """The calls of a function, or of the class whose `__init__` it is."""
         module = scope[0]
         name = of.name if of is not None and function.name == "__init__" else function.name
-        for other in self.modules.values():
-            for site in other.calls:
-                called = site.call.func
-                if isinstance(called, ast.Name):
-                    if self.origin(other, called.id) == (module, name):
-                        yield site
-                elif isinstance(called, ast.Attribute) and called.attr == name and _is_method(function):
+        for site in self._calls[name]:
+            called = site.call.func
+            if isinstance(called, ast.Name):
+                if self.origin(site.scope[0], called.id) == (module, name):
                     yield site
+            elif isinstance(called, ast.Attribute) and _is_method(function):
+                yield site
 
 
 def assigned(function: Function | ast.Module, name: str) -> Iterator[ast.expr]:
@@ -161,6 +165,12 @@ def _paired(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
                 else ast.Subscript(value, ast.Constant(number))
             )
             yield from _paired(one, part, name)
+
+
+def _called_name(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _is_method(function: Function) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from pgsluice.errors import FindingError, InputError, UnreachableError
 from pgsluice.pipeline.devdb import open_dev, session, templates
@@ -24,9 +23,10 @@ from pgsluice.pipeline.proof import connected
 from tests.conftest import EMBEDDED, server_url
 from tests.errors.failure import failure
 from tests.pipeline.devdb.conftest import short_folder
+from tests.pipeline.sources.schema import load, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pgsluice.pipeline.devdb import DevServer
@@ -37,33 +37,6 @@ TERMINATED: Final = "terminating connection due to administrator command"
 AGAIN: Final = "hint: run the command again; if that does not help: pgsluice dev stop"
 USES: Final = "select pid from pg_stat_activity where application_name = 'pgsluice'"
 REPLICA_PORT: Final = "5432"
-
-
-@pytest.fixture
-def shared(open_server: Callable[[str], DevServer]) -> DevServer:
-    """The server that the run shares."""
-    return open_server(EMBEDDED)
-
-
-@pytest.fixture
-def admin(shared: DevServer) -> Iterator[Connection]:
-    """A superuser's connection to it."""
-    with shared.clone(None) as conninfo, psycopg.connect(conninfo, autocommit=True) as conn:
-        yield conn
-
-
-@pytest.fixture
-def weak(shared: DevServer, admin: Connection) -> Iterator[str]:
-    """A role that may create databases and nothing else, as a URL."""
-    role = f"weak_{os.getpid()}"
-    admin.execute(sql.SQL("create role {} login createdb").format(sql.Identifier(role)))
-    yield re.sub(r"user=[^&]*", f"user={role}", server_url(shared))
-    for (name,) in admin.execute(
-        "select datname from pg_database where datdba = %s::regrole", [role]
-    ).fetchall():
-        admin.execute(sql.SQL("alter database {} is_template false").format(sql.Identifier(name)))
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-    admin.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
 
 
 @pytest.fixture
@@ -163,6 +136,13 @@ def test_a_server_that_is_a_replica(root: Path, replica: str) -> None:
     assert failure(UnreachableError, lambda: open_dev(replica, root=root).__enter__()) == (
         "the dev server is a read-only replica\nhint: name its primary in dev = ..."
     )
+
+
+def test_a_backend_that_dies_while_the_schema_loads(own: DevServer, tmp_path: Path) -> None:
+    source = read(tmp_path, {"a.sql": "copy (select 1) to program 'kill -9 $PPID';"})
+    said = failure(UnreachableError, lambda: load(own, source))
+    assert said.splitlines()[0].startswith("the dev server went away while the schema was loading: ")
+    assert "server closed the connection unexpectedly" in said
 
 
 def test_a_scratch_database_out_of_reach() -> None:

@@ -80,18 +80,14 @@ def check(
         print_error_line(f"not found here, so not checked: PostgreSQL {', '.join(map(str, missing))}")
     if junit is not None:
         junit.write_bytes(junit_xml(results))
-    failed = [result for result in results if result.problem is not None]
+    failed = [result.problem.exit_code for result in results if result.problem is not None]
     emit(
         {"ok": not failed, "missing": list(missing), "results": [_as_json(result) for result in results]},
         "\n".join(_line(result) for result in results if result.problem is None),
         as_json=as_json,
     )
     if failed:
-        raise typer.Exit(max(_code(result) for result in failed))
-
-
-def _code(result: CheckResult) -> int:
-    return int(result.problem.exit_code) if result.problem is not None else int(ExitCode.OK)
+        raise typer.Exit(int(ExitCode.of_all(failed)))
 
 
 def _line(result: CheckResult) -> str:
