@@ -68,7 +68,11 @@ def hinted_renames(hints: Iterable[Hint], before: Snapshot, after: Snapshot) -> 
     known = list(hints)
     for hint in known:
         if hint.kind not in KINDS_OF_WORD:
-            raise InputError(f"a {hint.kind} cannot be renamed by a hint", location=hint.location)
+            raise InputError(
+                f"{hint.kind} {hint.new} cannot be renamed by a hint",
+                location=hint.location,
+                hint="take the hint out: the object is dropped and made anew",
+            )
     pending = sorted(known, key=lambda hint: ORDER.index(hint.kind))
     state = _Renaming(before, after)
     statements: list[Statement] = []
