@@ -304,7 +304,8 @@ def test_what_the_target_requires_is_named_with_the_sql_to_paste(deploy: Deploy)
     assert re.fullmatch(
         'error: the database lacks what target app requires: "base"."kept" of base.sql\n'
         r'  and extension citext: create extension "citext" cascade;\n'
-        "  and extension no_such_extension, and the server does not offer it: install no_such_extension there\n"
+        "  and extension no_such_extension, and the server does not offer it:"
+        " install no_such_extension there\n"
         f"hint: psql {words} --file base.sql\n",
         error,
     ), error
