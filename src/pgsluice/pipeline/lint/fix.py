@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHANGED_MEANING: Final = "what sqlfluff made of it means something else"
 
-_PLACES: Final = frozenset({"location", "stmt_location", "stmt_len", "arg_location", "name_location"})
+_PLACES: Final = ("location", "list_start", "list_end", "stmt_len")
 _TAGS: Final = re.compile(r"\{[%{#].*?[%}#]\}", re.DOTALL)
 
 
@@ -112,7 +112,7 @@ def same_sql(before: str, after: str) -> bool:
 def without_places(value: Any) -> Any:  # Any: JSON
     """A tree without the offsets of its parts."""
     if isinstance(value, dict):
-        return {key: without_places(item) for key, item in value.items() if key not in _PLACES}
+        return {key: without_places(item) for key, item in value.items() if not key.endswith(_PLACES)}
     if isinstance(value, list):
         return [without_places(item) for item in value]
     return value

@@ -42,10 +42,8 @@ def config_key(folder: Path, kind: FileKind, root: Path | None) -> str:
 
 
 @lru_cache
-def load_config(
-    folder: Path, kind: FileKind, root: Path | None, *, for_fix: bool = False
-) -> Any:  # Any: FluffConfig, typed loosely
-    """The configuration of a folder's files.
+def load_config(folder: Path, kind: FileKind, root: Path | None, *, for_fix: bool = False) -> Any:
+    """The configuration of a folder's files; `Any` because sqlfluff's own is typed loosely.
 
     Raises:
         InputError: A file of the project's is no configuration of sqlfluff's.

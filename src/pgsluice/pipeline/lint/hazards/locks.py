@@ -2,8 +2,8 @@
 
 The lock table has max_locks_per_transaction * max_connections entries, 64 * 100 by default, shared by all
 sessions. One relation takes one entry, whatever its modes. A new table comes with a TOAST table and its index
-where a column can be long, an index for each key, a sequence for each identity; of an existing table, which
-the text does not show, one index and a TOAST table are assumed.
+where a column can be long, an index for each key, a sequence for each identity. An altered table takes one; a
+dropped one takes its indexes and its TOAST table along, of which the text shows nothing: one index is assumed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOCK_TABLE: Final = 64 * 100
 TOAST: Final = 2
-EXISTING: Final = 1 + 1 + TOAST
+DROPPED: Final = 1 + 1 + TOAST
 
 _KEYS: Final = frozenset({"CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_EXCLUSION"})
 _SERIAL: Final = frozenset({"smallserial", "serial", "bigserial", "serial2", "serial4", "serial8"})
@@ -89,13 +89,13 @@ def _locks(statement: ScriptStatement) -> Iterator[tuple[Name, int]]:
         schema = node["relation"].get("schemaname")
         yield (schema, node.get("idxname") or f"index at {statement.start}"), 1
     elif kind == "DropStmt":
-        count = EXISTING if node.get("removeType") == "OBJECT_TABLE" else 1
+        count = DROPPED if node.get("removeType") == "OBJECT_TABLE" else 1
         if node.get("removeType") in {"OBJECT_TABLE", "OBJECT_VIEW", "OBJECT_MATVIEW", "OBJECT_INDEX"}:
             for parts in dropped(node):
                 yield (parts[-2] if len(parts) >= _SCHEMA_PARTS else None, parts[-1]), count
     elif kind == "AlterTableStmt" and node.get("objtype") == "OBJECT_TABLE":
         added = sum(_index_of(command) for command in commands(node))
-        yield relation_name(node["relation"]), EXISTING + added
+        yield relation_name(node["relation"]), 1 + added
     for relation in relations(node):
         yield relation_name(relation), 1
 
