@@ -196,8 +196,8 @@ def test_the_image_s_own_entry_point_is_kept_when_it_is_the_official_one() -> No
         "postgres",
     )
     assert read_image("x", "1", {"Cmd": ["bash"], "User": ""}).command is None
-    assert read_image("x", "1", {"Cmd": ["bash"], "User": ""}).user == "postgres"
-    assert read_image("x", "1", {"Cmd": ["bash"], "User": "1001"}).user == "1001"
+    for user, wanted in (("", "postgres"), ("root", "postgres"), ("0:0", "postgres"), ("1001", "1001")):
+        assert read_image("x", "1", {"Cmd": ["bash"], "User": user}).user == wanted
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ MEMORY_NEEDED_BYTES: Final = 2 << 30
 UNFIT_OPTIONS: Final = frozenset({f"--username={SUPERUSER}", "--auth=trust"})
 UNFIT_SETTINGS: Final = ("listen_addresses=", "unix_socket_permissions=")
 LOG_LINES: Final = 12
+LOG_READ: Final = 80  # what is left of a crashed server may speak after the word of its end
 ENDING: Final = re.compile(r"pgsluice: (?:the server ended with status (\d+)|no server programs)")
 NO_PROGRAMS: Final = -1
 
@@ -234,7 +235,7 @@ def read_ending(container: Container) -> Ending | None:
     with engine_words(f"cannot look at container {container.handle.name}"):
         try:
             container.handle.reload()
-            text = container.handle.logs(tail=LOG_LINES + 1).decode(errors="replace")
+            text = container.handle.logs(tail=LOG_READ).decode(errors="replace")
         except docker.errors.NotFound:
             return Ending(None, ())
         except docker.errors.APIError as exc:
@@ -242,9 +243,10 @@ def read_ending(container: Container) -> Ending | None:
                 raise
             return Ending(None, ())
     lines = tuple(text.splitlines())
-    match = ENDING.fullmatch(lines[-1]) if lines else None
-    if match is not None:
-        return Ending(int(match[1]) if match[1] else NO_PROGRAMS, lines[:-1])
+    for number, line in enumerate(lines):
+        if match := ENDING.fullmatch(line):
+            status = int(match[1]) if match[1] else NO_PROGRAMS
+            return Ending(status, lines[max(0, number - LOG_LINES) : number])
     return None if container.handle.status == "running" else Ending(None, lines[-LOG_LINES:])
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 OFFICIAL_ENTRYPOINT: Final = "docker-entrypoint.sh"
 SERVER: Final = "postgres"
 ACCOUNT: Final = "postgres"
+ROOT: Final = frozenset({"", "0", "root"})  # PostgreSQL refuses to run as this
 LAYER_DONE: Final = "Pull complete"
 
 
@@ -60,7 +61,9 @@ def read_image(reference: str, image_id: str, config: Mapping[str, Any]) -> Imag
     command = tuple(map(str, config.get("Cmd") or (SERVER,)))
     if any(word.rsplit("/", 1)[-1] == OFFICIAL_ENTRYPOINT for word in entrypoint):
         return Image(reference, image_id, (*entrypoint, *command), None)
-    return Image(reference, image_id, None, str(config.get("User") or ACCOUNT))
+    user = str(config.get("User") or "")
+    is_root = user.partition(":")[0] in ROOT
+    return Image(reference, image_id, None, ACCOUNT if is_root else user)
 
 
 def _pull(engine: Engine, spec: DockerSpec, *, progress: Callable[[str], None]) -> None:

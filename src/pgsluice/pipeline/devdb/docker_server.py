@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.devdb.docker_container import (
-    LOG_LINES,
     NO_PROGRAMS,
     Container,
     Ending,
@@ -280,7 +279,7 @@ def _failure(image: Image, ending: Ending) -> InputError | UnreachableError:
     run = f"docker run --rm --env POSTGRES_PASSWORD=secret {image.reference}"
     return UnreachableError(
         f"the server in a container of image {image.reference} {how}",
-        details=ending.log[-LOG_LINES:],
+        details=ending.log,
         hint=f"try it alone: {run}",
     )
 
