@@ -56,6 +56,18 @@ def test_check_counts_the_differences_that_it_does_not_name(tmp_path: Path, serv
     ]
 
 
+def test_check_names_differences_and_the_order_of_columns_together(tmp_path: Path, server: DevServer) -> None:
+    project = start_project(tmp_path, server)
+    project.build("users", USERS)
+    project.build("name", USERS.replace("email text", "name text, email text"))
+    project.write_schema(USERS.replace("email text", "name text default 'x', email text"))
+    problem = _check(project, server)[LEADS].problem
+    assert str(problem).splitlines()[1:-1] == [
+        "  default app.users.name: missing",
+        "  column order of app.users is user_id, email, name; the schema has user_id, name, email",
+    ]
+
+
 def _check(project: UserProject, server: DevServer) -> dict[str, CheckResult]:
     loaded = project.loaded
     return {one.name: one for one in check_on(loaded, loaded.targets, server_url(server), progress=print)}

@@ -163,21 +163,22 @@ def _leads(target: Target, states: States) -> str | None:
             details=(
                 *map(str, differences[:MOST_SHOWN]),
                 *_more(len(differences) - MOST_SHOWN, "difference"),
+                *_column_order(states),
             ),
             hint="pgsluice build NAME",
         )
     with states.clone_of_base() as conninfo, connected(conninfo) as conn:
         validate_functions(conn, target.manages, search_path=search_path(target))
-    return _column_order(states)
+    return "; ".join(_column_order(states)) or None
 
 
-def _column_order(states: States) -> str | None:
+def _column_order(states: States) -> tuple[str, ...]:
     """The tables whose columns stand in another order, which no statement can mend and rows do not mind."""
     found = [
         f"column order of {'.'.join(table)} is {', '.join(have)}; the schema has {', '.join(want)}"
         for table, (want, have) in misordered(states.after, states.before).items()
     ]
-    return "; ".join((*found[:MOST_TABLES], *_more(len(found) - MOST_TABLES, "table"))) or None
+    return (*found[:MOST_TABLES], *_more(len(found) - MOST_TABLES, "table"))
 
 
 def _more(count: int, what: str) -> tuple[str, ...]:

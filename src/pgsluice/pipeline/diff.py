@@ -139,13 +139,20 @@ def column_order(expected: Snapshot, actual: Snapshot, tables: Sequence[tuple[st
 def misordered(
     expected: Snapshot, actual: Snapshot
 ) -> dict[tuple[str, ...], tuple[Sequence[str], Sequence[str]]]:
-    """The tables whose columns stand in another order than expected: the expected one, and the actual."""
+    """The tables whose columns stand in another order than expected: the expected one, and the actual.
+
+    Columns that one side lacks are left out.
+    """
     wanted, found = _columns(expected), _columns(actual)
-    return {
-        table: (wanted[table], found[table])
+    both = {
+        table: (
+            [name for name in wanted[table] if name in found[table]],
+            [name for name in found[table] if name in wanted[table]],
+        )
         for table in sorted(wanted.keys() & found.keys())
         if wanted[table] != found[table]
     }
+    return {table: (want, have) for table, (want, have) in both.items() if want != have}
 
 
 def _columns(snapshot: Snapshot) -> dict[tuple[str, ...], list[str]]:
