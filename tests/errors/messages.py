@@ -33,7 +33,7 @@ from tests.errors.sources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "src/pgsluice"
@@ -46,6 +46,8 @@ MOST_WORDS: Final = 12
 """In a hole: with more words than these it stays a hole."""
 SHORTEST_WORD: Final = 4
 """In a hole: shorter ones (an `s`, an `is`) tell nothing."""
+ENOUGH: Final = 5
+"""A row with as many letters and digits of its own tells enough."""
 STRING_METHODS: Final = frozenset({"strip", "rstrip", "lstrip", "removeprefix", "removesuffix", "lower"})
 
 
@@ -182,10 +184,10 @@ class _Reader:
                 return []
             case ast.Constant(value=str(text)):
                 return [Text((text,) if text else ())]
-            case ast.JoinedStr(values=values):
-                return _product(self._expand_hole(one, scope, depth) for one in values)
+            case ast.JoinedStr(values=pieces):
+                return self._joined(pieces, scope, depth)
             case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return _product(self._expand_hole(one, scope, depth) for one in (left, right))
+                return self._joined([left, right], scope, depth)
             case ast.IfExp(body=body, orelse=orelse):
                 return [*self._expand(body, scope, depth), *self._expand(orelse, scope, depth)]
             case ast.BoolOp(op=ast.Or(), values=values):
@@ -199,7 +201,21 @@ class _Reader:
                 return self._called(node, scope, depth)
         return [Text(HOLE)]
 
-    def _expand_hole(self, node: ast.expr, scope: Scope, depth: int) -> list[Text]:
+    def _joined(self, pieces: Sequence[ast.expr], scope: Scope, depth: int) -> list[Text]:
+        """What pieces in a row may be. Callers are asked only where the row says little by itself."""
+        own = sum(
+            char.isalnum()
+            for one in pieces
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            for char in one.value
+        )
+        choices = [
+            [Text(HOLE)] if own >= ENOUGH and _is_passed(one, scope) else self._piece(one, scope, depth)
+            for one in pieces
+        ]
+        return [sum(row, start=Text(())) for row in itertools.product(*choices)]
+
+    def _piece(self, node: ast.expr, scope: Scope, depth: int) -> list[Text]:
         """What a part of a message may be; a hole, unless there are some few words."""
         if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
             return self._expand(node, scope, depth)
@@ -302,8 +318,9 @@ def _is_told(parts: Parts) -> bool:
     return parts != HOLE and sum(len(part) for part in parts if part) >= SHORTEST_WORD
 
 
-def _product(choices: Iterable[Sequence[Text]]) -> list[Text]:
-    return [sum(row, start=Text(())) for row in itertools.product(*choices)]
+def _is_passed(node: ast.expr, scope: Scope) -> bool:
+    inner = node.value if isinstance(node, ast.FormattedValue) else node
+    return isinstance(inner, ast.Name) and any(inner.id in parameters(one) for one in scope[1])
 
 
 def _of_format(text: str) -> Parts:
