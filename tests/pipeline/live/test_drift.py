@@ -11,7 +11,7 @@ import pytest
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.live import catalog
 from pgsluice.pipeline.live.catalog import find_runner, open_reader
-from pgsluice.pipeline.live.drift import applied, find_drift, ledger_notes, up_to
+from pgsluice.pipeline.live.drift import applied, find_drift, ledger_notes, servers_for, up_to
 from pgsluice.pipeline.live.ledger import ensure_ledger, read_ledger, record_baseline
 from tests.pipeline.live.shop import SHOP, Shop, as_role, make_role, run, silent
 
@@ -244,3 +244,11 @@ def test_a_stronger_lock_is_not_waited_for_long(
         with pytest.raises(UnreachableError) as caught:
             shop.read(conninfo)
     assert "hint: another session holds a stronger lock, such as a running migration" in str(caught.value)
+
+
+def test_a_server_of_the_databases_major_comes_first(shop: Shop, servers: tuple[DevServer, ...]) -> None:
+    embedded, local = servers[:2]
+    project = shop.project(embedded)
+    assert servers_for(project, embedded.major) == (project.dev,)
+    assert servers_for(project, local.major) == (f"local:{local.bin_dir}", project.dev)
+    assert servers_for(project, 99) == (project.dev,)
