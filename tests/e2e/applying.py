@@ -6,7 +6,7 @@ import io
 import json
 import signal
 import time
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,9 +81,9 @@ class Deploy:
         assert done.code == 0, str(done)
         return done.stdout
 
-    def fails(self, code: int, *arguments: str) -> str:
+    def fails(self, code: int, *arguments: str, database: str | None = None) -> str:
         """Run a command that ends with `code`, and return its error without notes."""
-        done = self.run(*arguments)
+        done = self.run(*arguments, database=database)
         assert done.code == code, str(done)
         _, start, error = done.stderr.partition("error: ")
         assert start, str(done)
@@ -96,7 +96,7 @@ class Deploy:
     @contextmanager
     def session(self) -> Iterator[psycopg.Connection[Any]]:
         """Somebody else's session, in autocommit mode."""
-        with psycopg.connect(self.url, autocommit=True, application_name="web") as conn:
+        with closing(psycopg.connect(self.url, autocommit=True, application_name="web")) as conn:
             yield conn
 
     def rows(self, query: str) -> list[Any]:

@@ -23,6 +23,7 @@ from pgsluice.pipeline.live.ledger import (
     read_ledger,
     read_lock_holder,
 )
+from pgsluice.pipeline.live.record import require_lock
 from pgsluice.pipeline.live.requirements import check_requires, check_rights, check_roles, check_server
 from pgsluice.pipeline.live.script import Script, read_script
 from pgsluice.pipeline.live.session import Patience, open_session
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.live.ledger import Entry
     from pgsluice.pipeline.live.session import LiveSession, Reporter
 
+LOOKS_FOR_LOCK: Final = 2
+"""Each is a transaction, for which a pooler may choose another session."""
 RECONNECT_S: Final = 15.0
 
 
@@ -114,6 +117,8 @@ def apply_targets(
         if (note := check_server(session.conn, project, url)) is not None:
             reporter.note(note)
         with nullcontext() if options.dry_run else _locked(session):
+            for _ in range(0 if options.dry_run else LOOKS_FOR_LOCK):
+                require_lock(session.conn)
             work = [_plan(project, target, session=session, options=options) for target in targets]
             if options.dry_run:
                 return tuple(_foreseen(each, script) for each in work for script in each.scripts)

@@ -160,7 +160,10 @@ class Watcher:
                 conn = connect(self._url, application_name=APPLICATION, within_s=CONNECT_S)
             found = self._read_blockers(conn)
             row = conn.execute(INDEX_PROGRESS, {"pid": self._pid}).fetchone()
-        except (psycopg.Error, UnreachableError) as exc:
+        except UnreachableError as exc:
+            self.blindness = exc.details[0] if exc.details else exc.message
+            return None
+        except psycopg.Error as exc:
             self.blindness = " ".join(str(exc).split())
             return None
         self.blindness = None

@@ -25,7 +25,7 @@ FIRST_PAUSE_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 4.0
 REFUSED_AGAIN: Final = 2
 """How often a server that is up is asked again: it may just have come up, or have no connection to spare."""
-PLACE: Final = frozenset({"dbname", "host", "hostaddr", "port", "service", "sslmode", "user"})
+PLACE: Final = ("dbname", "host", "hostaddr", "port", "service", "sslmode", "user")
 EXAMPLE_URL: Final = "postgresql://deploy@db.example.com/app"
 
 # What roles, databases and the environment may have set otherwise; the proof of a migration ran under these.
@@ -202,7 +202,8 @@ def words(url: str) -> str:
     """The database as libpq's words for `psql`: place, name and user, never a password."""
     from psycopg.conninfo import make_conninfo
 
-    return make_conninfo("", **{key: value for key, value in _parts(url).items() if key in PLACE})
+    parts = _parts(url)
+    return make_conninfo("", **{key: parts[key] for key in PLACE if key in parts})
 
 
 def _connect_once(conninfo: str) -> psycopg.Connection[Any]:

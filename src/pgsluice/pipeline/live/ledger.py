@@ -80,7 +80,18 @@ values (
 )
 """
 TRY_LOCK: Final = "select pg_catalog.pg_try_advisory_lock(%(key)s)"
-UNLOCK: Final = "select pg_catalog.pg_advisory_unlock(%(key)s)"
+UNLOCK: Final = """
+select pg_catalog.pg_advisory_unlock(%(key)s)
+from pg_catalog.pg_locks as l
+where
+  l.locktype = 'advisory'
+  and l.pid = pg_catalog.pg_backend_pid()
+  and (l.classid::bigint << 32 | l.objid::bigint) = %(key)s
+  and l.objsubid = 1
+limit 1
+"""
+UNLOCK_ATTEMPTS: Final = 5
+"""A pooler may hand us other sessions than the one that has the lock, which then would keep it."""
 LOCK_HOLDER: Final = """
 select
   l.pid,
@@ -305,7 +316,9 @@ def read_lock_holder(conn: psycopg.Connection[Any]) -> LockHolder | None:
 def _unlock(conn: psycopg.Connection[Any]) -> None:
     """Give the lock back; a connection that can no longer say so gives it back by its end."""
     try:
-        conn.execute(UNLOCK, {"key": LOCK_KEY})
+        for _ in range(UNLOCK_ATTEMPTS):
+            if conn.execute(UNLOCK, {"key": LOCK_KEY}).fetchone() is not None:
+                return
     except psycopg.Error:
         conn.close()
 
