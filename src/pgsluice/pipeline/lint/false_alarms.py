@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.lint.model import Engine
-from pgsluice.pipeline.lint.nodes import Name, commands, relation_name, relations, walk, words
+from pgsluice.pipeline.lint.nodes import (
+    Name,
+    commands,
+    dropped,
+    relation_name,
+    relations,
+    split_words,
+    walk,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +27,21 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.lint.script import Node, Script, ScriptStatement
 
 NOT_NULL: Final = "adding-not-nullable-field"
+DROP: Final = "ban-drop-"
 DEFAULT: Final = "adding-field-with-default"
+
+_MADE_RELATIONS: Final = {
+    "CompositeTypeStmt": "typevar",
+    "CreateSeqStmt": "sequence",
+    "CreateStmt": "relation",
+    "ViewStmt": "view",
+}
+_MADE_NAMES: Final = {
+    "CreateDomainStmt": "domainname",
+    "CreateEnumStmt": "typeName",
+    "CreateFunctionStmt": "funcname",
+    "CreateRangeStmt": "typeName",
+}
 
 # They speak of a column's type, whoever uses the table.
 _OF_TYPES: Final = frozenset({"ban-char-field", "prefer-timestamp-tz", "identifier-too-long"})
@@ -32,6 +55,8 @@ def without_false_alarms(findings: Iterable[LintFinding], context: Context) -> I
         statement = _statement(script, finding)
         if finding.engine is Engine.SQUAWK and statement is not None:
             if finding.rule not in _OF_TYPES and _target(statement) in _before(created, statement):
+                continue
+            if finding.rule.startswith(DROP) and _comes_back(statement, script):
                 continue
             if finding.rule == DEFAULT and _is_virtual(statement, finding, script):
                 continue
@@ -73,6 +98,27 @@ def _target(statement: ScriptStatement) -> Name | None:
     return None
 
 
+def _comes_back(statement: ScriptStatement, script: Script) -> bool:
+    """Whether all that a statement drops is made again below: it is rebuilt over a change."""
+    if statement.kind != "DropStmt":
+        return False
+    gone = {split_words(parts) for parts in dropped(statement.node)}
+    made = {_made(one) for one in script.statements if one.start > statement.start}
+    return gone <= made
+
+
+def _made(statement: ScriptStatement) -> Name | None:
+    """The name of what a statement creates."""
+    kind, node = statement.kind, statement.node
+    if kind in _MADE_RELATIONS:
+        return relation_name(node[_MADE_RELATIONS[kind]])
+    if kind in _MADE_NAMES:
+        return split_words(words(node[_MADE_NAMES[kind]]))
+    if kind == "CreateTableAsStmt":
+        return relation_name(node["into"]["rel"])
+    return None
+
+
 def _is_virtual(statement: ScriptStatement, finding: LintFinding, script: Script) -> bool:
     """Whether the generated column at a place is computed when it is read, so that nothing is rewritten."""
     offset = script.file.offset(finding.location.line or 1, finding.location.column or 1)
@@ -92,7 +138,7 @@ def _is_checked(statement: ScriptStatement, context: Context) -> bool:
         return False
     table = relation_name(statement.node["relation"])
     checks: dict[str, tuple[str, bool]] = {}
-    for script in (*context.before("is not null"), context.script):
+    for script in (*context.before("is not null", "validate constraint", "drop constraint"), context.script):
         for one in script.statements:
             if script is context.script and one.start >= statement.start:
                 break

@@ -3,7 +3,7 @@
 The lock table has max_locks_per_transaction * max_connections entries, 64 * 100 by default, shared by all
 sessions. One relation takes one entry, whatever its modes. A new table comes with a TOAST table and its index
 where a column can be long, an index for each key, a sequence for each identity. An altered table takes one; a
-dropped one takes its indexes and its TOAST table along, of which the text shows nothing: one index is assumed.
+dropped one takes its indexes and TOAST table along, of which the text shows nothing: one index is assumed.
 """
 
 from __future__ import annotations
