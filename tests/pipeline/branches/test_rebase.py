@@ -483,7 +483,7 @@ def test_a_shared_migration_that_was_changed(met: Workshop, what: str) -> None:
     else:
         path.unlink()
     assert met.fails(4, "rebase") == (
-        f"error: migrations/app/0001_first.sql was {what}, and main has it\n"
+        f"error: migrations/app/0001_first.sql: the migration was {what}, and main has it\n"
         "hint: git checkout main -- migrations/app/0001_first.sql\n"
     )
 

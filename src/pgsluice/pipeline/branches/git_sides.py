@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from pgsluice.errors import InputError, RefusedError
+from pgsluice.errors import InputError, Location, RefusedError
 from pgsluice.pipeline.branches.refs import Operation
 from pgsluice.pipeline.branches.sides import Sides, locks_here, present_migrations
 from pgsluice.pipeline.checksum import is_sql
@@ -169,6 +169,7 @@ def _refuse_edited(
 def _changed(project: Project, target: Target, name: str, *, what: str, refs: Refs) -> RefusedError:
     path = project.relative(target.migrations_dir / name)
     return RefusedError(
-        f"{path} was {what}, and {refs.name} has it",
+        f"the migration was {what}, and {refs.name} has it",
+        location=Location(path),
         hint=f"git checkout {refs.name} -- {quoted(path)}",
     )

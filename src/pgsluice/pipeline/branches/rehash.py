@@ -176,7 +176,7 @@ def _refuse_line_ends(files: TargetFiles, changes: Sequence[FileChange]) -> None
     paths = [files.path(one.name) for one in changes if one.change is Change.LINE_ENDS]
     if paths:
         raise InputError(
-            f"{paths[0]} has other line ends than it was recorded with",
+            "the migration has other line ends than it was recorded with",
             location=Location(paths[0]),
             details=(
                 *(f"{path} too" for path in paths[1:MOST]),
@@ -194,7 +194,7 @@ def _refuse_changes(files: TargetFiles, changes: Sequence[FileChange], *, accept
     old = f": {first.old}" if first.old is not None else ""
     names = " ".join(f"--accept {quoted(one.name)}" for one in wrong[:MOST])
     raise RefusedError(
-        f"{files.path(first.name)} {WORDS[first.change]}{old}",
+        f"the migration {WORDS[first.change]}{old}",
         location=Location(files.path(first.name)),
         details=(
             *(f"{files.path(one.name)} {WORDS[one.change]}" for one in wrong[1:MOST]),
@@ -231,7 +231,7 @@ def _refuse_interleaved(files: TargetFiles, record: _Record, *, accept: Sequence
     if all(_is_accepted(FileChange(os.fsdecode(name), Change.IN_FRONT), accept) for name in late):
         return
     raise RefusedError(
-        f"two branches met in {files.path(SUM_NAME)}, and their migrations run in turns",
+        "two branches met, and their migrations run in turns",
         location=Location(files.path(SUM_NAME)),
         details=(
             f"one side recorded {', '.join(map(os.fsdecode, upper[:5]))}",
