@@ -10,6 +10,7 @@ import pytest
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.live import dump
 from pgsluice.pipeline.live.copy import CopyError, read_script, schema_copy
+from pgsluice.pipeline.live.database import shown
 from pgsluice.pipeline.live.dump import complete_url, dump_schema
 from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.snapshot import compare, read_snapshot
@@ -91,8 +92,8 @@ def test_a_statement_that_the_dev_server_refuses_is_named(shop: Shop, server: De
     ):
         pytest.fail("was copied")
     message = str(caught.value)
-    assert message.startswith("the schema of pgsluice_scratch_")
-    assert f" cannot be copied to {server.description}\n  CREATE TABLE shop.bills (" in message
+    head = f"the schema of {shown(conninfo)} cannot be copied to {server.description}\n"
+    assert message.startswith(f"{head}  CREATE TABLE shop.bills (")
     assert 'schema "types" does not exist (SQLSTATE 3F000)' in message
     assert message.endswith(
         'hint: choose a dev server of its kind and major: dev = "local:…", "docker://…" or a URL'

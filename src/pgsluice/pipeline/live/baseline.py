@@ -165,7 +165,7 @@ def _record(
 ) -> None:
     """Write the ledger, unless another run has written it since it was read."""
     count = len(found.differences)
-    tool = f"{TOOL}, with {count} differences allowed" if count else TOOL
+    tool = f"{TOOL}, drift allowed: {count} facets" if count else TOOL
     with open_database(url, progress=progress) as conn:
         require_writable(conn, url)
         with ledger_lock(conn, progress=progress):

@@ -174,11 +174,8 @@ def _plan(server: DevServer, base: _Copy, goal: Snapshot, view: _View) -> Plan:
     try:
         plan = find_plan(base.snapshot, goal, measure)
     except RefusedError as exc:
-        raise RefusedError(
-            exc.message,
-            details=exc.details,
-            hint="write this change by hand; docs/reference/coverage.md lists the kinds",
-        ) from exc
+        exc.hint = "write this change by hand; docs/reference/coverage.md lists the kinds"
+        raise
     if SECRET in (*base.snapshot.ignored, *goal.ignored):
         return replace(plan, notes=(*plan.notes, SECRET_NOTE))
     return plan
