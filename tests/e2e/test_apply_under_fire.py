@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 FIRST: Final = "create table t (i int, j int);\ninsert into t values (1, 1), (2, 2);\n"
 THREE: Final = "create table u (i int);\nalter table t add k int;\ninsert into u values (1);\n"
+SLEEPING: Final = """
+select a.pid from pg_stat_activity as a
+where a.datname = current_database() and a.application_name = 'pgsluice' and a.wait_event = 'PgSleep'
+"""
 HOLD: Final = "lock table t in access share mode"
 
 
@@ -185,7 +189,7 @@ def test_signal_cancels_the_statement_and_rolls_back(
         wait_for(watcher, NOBODY)
     assert done.code == code, str(done)
     assert done.stderr.endswith(
-        f"error: {word} in statement 2 of 3 of 0002_second.sql;"
+        f"error: migrations/app/0002_second.sql:2: {word}: statement 2 of 3 was cancelled;"
         " rolled back, nothing of this file is in the database\n"
     )
     assert deploy.states() == ["applied", "pending"]
@@ -200,7 +204,52 @@ def test_signal_between_attempts_ends_the_run(deploy: Deploy) -> None:
         process.send_signal(signal.SIGTERM)
         done = ended(process)
     assert done.code == 143, str(done)
-    assert done.stderr.endswith("; rolled back, nothing of this file is in the database\n")
+    assert done.stderr.endswith(
+        "error: terminated in 0002_second.sql; rolled back, nothing of this file is in the database\n"
+    )
+
+
+def test_signal_in_a_file_of_steps_keeps_what_is_done(deploy: Deploy) -> None:
+    deploy.add("0002_second.sql", ONLINE + THREE)
+    with deploy.session() as reader, deploy.session() as watcher, reader.transaction():
+        reader.execute(HOLD)
+        process = deploy.start("apply", "--lock-timeout", "60")
+        wait_for(watcher, WAITING, like="alter%")
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert done.code == 130, str(done)
+    assert done.stderr.endswith(
+        "error: migrations/app/0002_second.sql:4: interrupted: statement 2 of 3 was cancelled;"
+        " 1 of 3 statements of this file are done and recorded\n"
+    )
+    assert deploy.files("state", "statements_done")[1] == ("dirty", 1)
+    deploy.ok("apply")
+    assert deploy.rows("select i from u") == [1]
+
+
+def test_signal_while_another_run_has_the_lock_ends_the_wait(deploy: Deploy) -> None:
+    with deploy.session() as other, deploy.session() as watcher:
+        other.execute("select pg_advisory_lock(8099569364512629605)")
+        process = deploy.start("apply")
+        wait_for(watcher, ASKING)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    assert done.code == 143, str(done)
+    assert done.stderr.endswith("error: terminated: nothing is left half-way\n")
+
+
+def test_signal_between_steps_ends_the_run_there(deploy: Deploy) -> None:
+    sleepy = "do $$ begin perform pg_sleep(60); exception when query_canceled then null; end $$;\n"
+    deploy.add("0002_second.sql", ONLINE + sleepy + "create table u ();\n")
+    with deploy.session() as watcher:
+        process = deploy.start("apply")
+        wait_for(watcher, SLEEPING)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    assert done.code == 143, str(done)
+    assert done.stderr.endswith(
+        "error: terminated in 0002_second.sql; 1 of 2 statements of this file are done and recorded\n"
+    )
 
 
 def test_lost_connection_says_what_the_ledger_says(deploy: Deploy) -> None:

@@ -269,6 +269,19 @@ def test_killed_statement_is_judged_by_the_catalog(
     assert once.states() == ["applied", "applied"]
 
 
+def test_killed_statement_nobody_can_judge_is_left_to_the_user(once: Deploy) -> None:
+    once.add("0001_first.sql", "create table t (i int);\n")
+    once.ok("apply")
+    once.add("0002_steps.sql", ONLINE + "do $$ begin commit; end $$;\n")
+    begun(once, "0002_steps.sql", "do $$ begin commit; end $$")
+    assert once.fails(4, "apply") == (
+        "error: statement 1 of 0002_steps.sql was started and not seen to end; nobody but you can tell"
+        " how far it got\n"
+        "  do $$ begin commit; end $$\n"
+        "hint: look at what it changed, then: pgsluice apply --resume rerun, or --resume skip\n"
+    )
+
+
 def test_index_made_by_hand_is_not_taken_for_the_one_that_failed(once: Deploy) -> None:
     once.add("0001_first.sql", "create table t (i int);\ncreate index t_i on t ((i + 1));\n")
     once.add("0002_steps.sql", ONLINE + "create index concurrently t_i on t (i);\n")

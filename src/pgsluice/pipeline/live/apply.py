@@ -228,7 +228,8 @@ def _run_all(
                 session.stop.check()
                 applied.append(_run(session, each, script, entry=entry, resume=options.resume))
             except StoppedError as exc:
-                raise StoppedError(exc.message, signum=exc.signum, details=_so_far(applied)) from exc
+                exc.details = _so_far(applied)
+                raise
             except psycopg.OperationalError as exc:
                 if not session.conn.closed:
                     raise

@@ -46,39 +46,42 @@ def failure(
         session: The connection, which may be gone.
         outcome: What became of the file, as words.
     """
-    total = len(script.statements)
-    which = f"statement {number + 1} of {total}" if number is not None else "the commit"
+    which = _which(script, number)
     statement = script.statements[number] if number is not None else None
     position = int(exc.diag.statement_position) if exc.diag.statement_position else None
     location = script.location(statement, position) if statement is not None else None
     lines = (*(shown_sql(statement.text, position) if statement is not None else ()), *server_lines(exc))
-    name = script.name if location is None else None
-    prefix = f"{name}: " if name else ""
-    if session.stop.requested and exc.sqlstate == CANCELLED:
-        assert session.stop.signum is not None
+    if session.stop.signum is not None and exc.sqlstate == CANCELLED:
         return StoppedError(
-            f"{session.stop.word} in {which} of {script.name}; {outcome}", signum=session.stop.signum
+            f"{session.stop.word}: {which} was cancelled; {outcome}",
+            signum=session.stop.signum,
+            location=location,
         )
     if exc.sqlstate in RETRIED:
         blocked = session.watcher.blocked_by()
         tries = session.patience.retries + 1
         return UnreachableError(
-            f"{prefix}{which} got no lock in {tries} attempt{'s' if tries > 1 else ''}; {outcome}",
+            f"{which} got no lock in {tries} attempt{'s' if tries > 1 else ''}; {outcome}",
             location=location,
             details=(*lines, *blocked),
             hint=_end_blockers(session),
         )
     if exc.sqlstate in (NO_RIGHTS, READ_ONLY):
         return UnreachableError(
-            f"{prefix}{which} was refused; {outcome}",
+            f"{which} was refused; {outcome}",
             location=location,
             details=(*lines, f"it ran as role {session.conn.info.user}"),
             hint=f"run it as the owner of what it changes, or grant that: grant <owner> to"
             f' "{session.conn.info.user}";',
         )
-    return FindingError(
-        f"{prefix}{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc)
-    )
+    return FindingError(f"{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc))
+
+
+def _which(script: Script, number: int | None) -> str:
+    """The statement, or with a file's name, since it has no place, the commit."""
+    if number is None:
+        return f"{script.name}: the commit"
+    return f"statement {number + 1} of {len(script.statements)}"
 
 
 def _end_blockers(session: LiveSession) -> str:

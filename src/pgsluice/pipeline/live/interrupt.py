@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+    from pgsluice.errors import Location
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 EXIT_BASE: Final = 128
 CANCEL_S: Final = 5.0
@@ -25,8 +27,8 @@ class StoppedError(PipelineError):
 
     exit_code = ExitCode.FINDING
 
-    def __init__(self, message: str, *, signum: int, details: tuple[str, ...] = ()) -> None:
-        super().__init__(message, details=details)
+    def __init__(self, message: str, *, signum: int, location: Location | None = None) -> None:
+        super().__init__(message, location=location)
         self.signum = signum
 
     @property
@@ -81,7 +83,7 @@ class Stop:
             StoppedError: A signal has arrived.
         """
         if self.signum is not None:
-            raise StoppedError(self.word, signum=self.signum)
+            raise StoppedError(f"{self.word}: nothing is left half-way", signum=self.signum)
 
     @property
     def word(self) -> str:

@@ -99,7 +99,10 @@ class Steps:
             try:
                 self._session.stop.check()
             except StoppedError as exc:
-                raise StoppedError(f"{exc.message}; {self._progress(number)}", signum=exc.signum) from exc
+                raise StoppedError(
+                    f"{self._session.stop.word} in {self._script.name}; {self._progress(number)}",
+                    signum=exc.signum,
+                ) from exc
             self._step(number)
         return start
 

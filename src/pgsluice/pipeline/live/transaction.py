@@ -29,7 +29,7 @@ def run_transaction(session: LiveSession, target: str, script: Script) -> None:
     try:
         session.retry(attempt, label=script.name)
     except StoppedError as exc:
-        raise StoppedError(f"{exc.message} in {script.name}; {NOT_APPLIED}", signum=exc.signum) from exc
+        raise StoppedError(f"{session.stop.word} in {script.name}; {NOT_APPLIED}", signum=exc.signum) from exc
     except psycopg.Error as exc:
         if session.conn.closed:
             raise
