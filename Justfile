@@ -16,13 +16,13 @@ build:
 check:
     .venv/bin/pgsluice check
 
-# Style and types of the Python code.
+# Style and types of the Python code; style, safety and hazards of the SQL.
 lint:
-    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/pgsluice lint
 
-# Format the Python code, and mend what ruff can mend.
+# Format Python and SQL, and mend what can be mended.
 fmt:
-    .venv/bin/ruff format . && .venv/bin/ruff check --fix .
+    .venv/bin/ruff format . && .venv/bin/ruff check --fix . && .venv/bin/pgsluice lint --fix
 
 # Are checksums and migrations those of the last proved build? Needs no database.
 verify:
