@@ -455,10 +455,9 @@ def test_fixtures_follow_the_migration_that_they_start_from(met: Workshop) -> No
 def test_files_named_by_hand_need_no_git(met: Workshop) -> None:
     merge(met)
     shutil.rmtree(met.root / ".git")
-    assert (
-        met.fails(2, "rebase")
-        .splitlines()[0]
-        .endswith("is in no git repository, so nothing says which migrations are yours")
+    assert met.fails(2, "rebase") == (
+        f"error: {met.root} is in no git repository, so nothing says which migrations are yours\n"
+        "hint: pgsluice rebase FILE, once for each migration of yours\n"
     )
     told = met.ok("rebase", "migrations/app/0002_mine.sql").splitlines()
     assert told[0] == (
@@ -529,3 +528,14 @@ def test_carriage_returns_in_a_shared_migration(met: Workshop) -> None:
         "  it was committed with LF; .gitattributes keeps it so: *.sql text eol=lf\n"
         "hint: sed -i 's/\\r$//' migrations/app/0001_first.sql\n"
     )
+
+
+def test_repositories_that_git_cannot_read(met: Workshop) -> None:
+    tree = met.git("rev-parse", "main:migrations/app").strip()
+    (met.root / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    assert met.fails(2, "rebase").splitlines()[0] == f"error: git ls-tree failed in {met.root}"
+    (met.root / ".git/HEAD").unlink()
+    assert met.fails(2, "rebase").splitlines()[0] == (f"error: git cannot read the repository of {met.root}")
+    shutil.rmtree(met.root / ".git")
+    met.git("init", "--quiet")
+    assert met.fails(2, "rebase") == "error: the repository has no commit yet\nhint: git commit\n"

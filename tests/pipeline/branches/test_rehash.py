@@ -78,7 +78,7 @@ def test_check_writes_nothing_and_finds(recorded: Workshop) -> None:
         1,
         ["would write migrations/app/atlas.sum: 3 migrations", "  edited: 0002_b.sql"],
     )
-    assert "warning: migrations/app/0002_b.sql was edited after it was recorded\n" in err
+    assert "warning: migrations/app/0002_b.sql is not what atlas.sum recorded: it was edited\n" in err
     assert recorded.contents() == before
 
 
@@ -86,7 +86,7 @@ def test_an_edit_is_refused_until_it_is_named(recorded: Workshop) -> None:
     recorded.write(f"{FOLDER}/0003_c.sql", "create table x ();\n")
     assert recorded.fails(4, "rehash") == (
         "error: migrations/app/0003_c.sql: "
-        "the migration was edited after it was recorded\n"
+        "the migration is not what atlas.sum recorded: it was edited\n"
         f"{REFUSED}"
         "  to undo it: git checkout -- migrations/app/0003_c.sql\n"
         "hint: pgsluice rehash --accept 0003_c.sql, if no database that you keep has run it\n"
@@ -94,7 +94,7 @@ def test_an_edit_is_refused_until_it_is_named(recorded: Workshop) -> None:
     assert recorded.fails(4, "rehash", "--accept", "0002_b.sql")
     code, out, err = recorded.run("rehash", "--accept", "0003_c.sql")
     assert (code, out.splitlines()[1]) == (0, "  edited: 0003_c.sql")
-    assert err == "warning: migrations/app/0003_c.sql was edited after it was recorded\n"
+    assert err == "warning: migrations/app/0003_c.sql is not what atlas.sum recorded: it was edited\n"
     assert recorded.read(f"{FOLDER}/atlas.sum") == sum_of(recorded)
 
 
@@ -103,7 +103,7 @@ def test_another_name_is_refused_until_it_is_named(recorded: Workshop) -> None:
     (folder / "0002_b.sql").rename(folder / "0002_x.sql")
     assert recorded.fails(4, "rehash") == (
         "error: migrations/app/0002_x.sql: "
-        "the migration was recorded under another name: 0002_b.sql\n"
+        "the migration is not what atlas.sum recorded: it was called 0002_b.sql\n"
         f"{REFUSED}"
         "  to undo it: mv migrations/app/0002_x.sql migrations/app/0002_b.sql\n"
         "hint: pgsluice rehash --accept 0002_x.sql, if no database that you keep has run it\n"
@@ -115,7 +115,7 @@ def test_a_place_before_a_recorded_one_is_refused_until_it_is_named(recorded: Wo
     recorded.write(f"{FOLDER}/0002a_late.sql", "create table late ();\n")
     assert recorded.fails(4, "rehash") == (
         "error: migrations/app/0002a_late.sql: "
-        "the migration is new and comes before a recorded migration\n"
+        "the migration is not what atlas.sum recorded: it is new and comes before a recorded one\n"
         f"{REFUSED}"
         "  to put it after the others: pgsluice rebase migrations/app/0002a_late.sql\n"
         "hint: pgsluice rehash --accept 0002a_late.sql, if no database that you keep has run it\n"
@@ -126,13 +126,15 @@ def test_a_place_before_a_recorded_one_is_refused_until_it_is_named(recorded: Wo
 def test_each_changed_file_has_to_be_named(recorded: Workshop) -> None:
     (recorded.root / FOLDER / "0002_b.sql").unlink()
     assert recorded.fails(4, "rehash", "--accept", "0002_b.sql") == (
-        "error: migrations/app/0003_c.sql: the migration "
-        "cannot be compared with its record, because an earlier one is not what was recorded\n"
+        "error: migrations/app/0003_c.sql: the migration is not what atlas.sum recorded: "
+        "an earlier one changed, so nothing tells whether this one did\n"
         f"{REFUSED}"
         "  to undo it: git checkout -- migrations/app/0003_c.sql\n"
         "hint: pgsluice rehash --accept 0003_c.sql, if no database that you keep has run it\n"
     )
-    assert "migrations/app/0003_c.sql cannot be compared" in recorded.fails(4, "rehash").splitlines()[1]
+    assert recorded.fails(4, "rehash").splitlines()[1] == (
+        "  migrations/app/0003_c.sql neither: an earlier one changed, so nothing tells whether this one did"
+    )
     recorded.ok("rehash", "--accept", "0002_b.sql", "--accept", "0003_c.sql")
     assert recorded.read(f"{FOLDER}/atlas.sum") == sum_of(recorded)
 
@@ -152,7 +154,7 @@ def test_git_remembers_what_a_missing_sum_recorded(recorded: Workshop) -> None:
     recorded.write(f"{FOLDER}/0001_a.sql", "create table x ();\n")
     (recorded.root / FOLDER / "atlas.sum").unlink()
     assert recorded.fails(4, "rehash").startswith(
-        "error: migrations/app/0001_a.sql: the migration was edited after it was recorded\n"
+        "error: migrations/app/0001_a.sql: the migration is not what atlas.sum recorded: it was edited\n"
     )
     _, out, err = recorded.run("rehash", "--accept", "0001_a.sql")
     assert out.splitlines()[1:] == ["  edited: 0001_a.sql", "next: pgsluice build"]
@@ -230,9 +232,8 @@ def test_an_edit_is_not_hidden_by_a_conflict(recorded: Workshop) -> None:
         recorded.write(f"{FOLDER}/{name}", "select 1;\n")
     conflict(recorded, "0004_mine.sql", "0005_theirs.sql")
     recorded.write(f"{FOLDER}/0005_theirs.sql", "select 2;\n")
-    assert "migrations/app/0005_theirs.sql: the migration was edited after it was recorded" in recorded.fails(
-        4, "rehash"
-    )
+    message = recorded.fails(4, "rehash")
+    assert message.startswith("error: migrations/app/0005_theirs.sql: the migration is not what atlas.sum")
 
 
 def test_two_branches_that_run_in_turns_are_refused(recorded: Workshop) -> None:

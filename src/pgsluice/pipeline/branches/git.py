@@ -97,19 +97,25 @@ class Repository:
         found, position = {}, 0
         for blob in wanted:
             end = answer.index(b"\n", position)
-            size = int(answer[position:end].split()[2])
-            found[blob] = answer[end + 1 : end + 1 + size]
-            position = end + size + 2
+            *_, size = answer[position:end].split()
+            if not size.isdigit():
+                raise self._failed("cat-file", answer[position:end])
+            found[blob] = answer[end + 1 : end + 1 + int(size)]
+            position = end + int(size) + 2
         return found
 
     def _checked(self, *arguments: str, given: bytes = b"") -> bytes:
         done = self._run(*arguments, given=given)
         if done.returncode:
-            raise InputError(
-                f"git {arguments[0]} failed in {self.top}",
-                details=tuple(os.fsdecode(done.stderr).strip().splitlines()[:5]),
-            )
+            raise self._failed(arguments[0], done.stderr)
         return done.stdout
+
+    def _failed(self, command: str, said: bytes) -> InputError:
+        return InputError(
+            f"git {command} failed in {self.top}",
+            details=tuple(os.fsdecode(said).strip().splitlines()[:5]),
+            hint="git fsck",
+        )
 
     def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return run_git(self.top, *arguments, given=given)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 MOST: Final = 20
 HARMLESS: Final = frozenset({Change.NEW})
-WORDS: Final[Mapping[Change, str]] = {
-    Change.EDITED: "was edited after it was recorded",
-    Change.REMOVED: "was removed after it was recorded",
-    Change.RENAMED: "was recorded under another name",
-    Change.IN_FRONT: "is new and comes before a recorded migration",
-    Change.UNKNOWN: "cannot be compared with its record, because an earlier one is not what was recorded",
+REASONS: Final[Mapping[Change, str]] = {
+    Change.EDITED: "it was edited",
+    Change.REMOVED: "it was removed",
+    Change.RENAMED: "it had another name",
+    Change.IN_FRONT: "it is new and comes before a recorded one",
+    Change.UNKNOWN: "an earlier one changed, so nothing tells whether this one did",
 }
 BOTH_WAYS: Final = re.compile(
     rb"^--\s*(\+goose Down|\+migrate Down|migrate:down|Down Migration)\b", re.MULTILINE
@@ -191,19 +191,23 @@ def _refuse_changes(files: TargetFiles, changes: Sequence[FileChange], *, accept
     if not wrong:
         return
     first = wrong[0]
-    old = f": {first.old}" if first.old is not None else ""
     names = " ".join(f"--accept {quoted(one.name)}" for one in wrong[:MOST])
     raise RefusedError(
-        f"the migration {WORDS[first.change]}{old}",
+        f"the migration is not what {SUM_NAME} recorded: {_reason(first)}",
         location=Location(files.path(first.name)),
         details=(
-            *(f"{files.path(one.name)} {WORDS[one.change]}" for one in wrong[1:MOST]),
+            *(f"{files.path(one.name)} neither: {_reason(one)}" for one in wrong[1:MOST]),
             *((f"and {len(wrong) - MOST} more",) if len(wrong) > MOST else ()),
             "databases that ran a migration keep what it did then, and apply refuses what changed",
             _way_back(files, first),
         ),
         hint=f"{files.command('rehash')} {names}, if no database that you keep has run it",
     )
+
+
+def _reason(change: FileChange) -> str:
+    """Why a file is not what was recorded."""
+    return f"it was called {change.old}" if change.old is not None else REASONS[change.change]
 
 
 def _way_back(files: TargetFiles, change: FileChange) -> str:
@@ -270,7 +274,7 @@ def _file_warnings(
     for change in changes:
         if change.change is not Change.NEW:
             if change.change is not Change.LINE_ENDS:
-                yield Warned(f"{files.path(change.name)} {WORDS[change.change]}")
+                yield Warned(f"{files.path(change.name)} is not what {SUM_NAME} recorded: {_reason(change)}")
             continue
         content = present[change.name]
         if b"\r" in content:
