@@ -1,0 +1,1 @@
+"""Schemas that others published, adopted, upgraded and applied with data."""
