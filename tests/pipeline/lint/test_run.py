@@ -10,7 +10,7 @@ import pytest
 
 from pgsluice.config import load_project
 from pgsluice.errors import InputError
-from pgsluice.pipeline.lint import engines
+from pgsluice.pipeline.lint import engines, squawk
 from pgsluice.pipeline.lint.choose import choose_all
 from pgsluice.pipeline.lint.rules import RULES
 from tests.pipeline.lint.linting import OUTSIDE, Folder, new_folder, rules
@@ -286,6 +286,18 @@ def test_wrong_settings_are_bad_input(folder: Folder, name: str, text: str, mess
     with pytest.raises(InputError) as caught:
         folder.lint()
     assert caught.value.message.startswith(message)
+
+
+def test_programs_that_are_not_there(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write(FIRST, "select 1;\n")
+    monkeypatch.setenv("PATH", str(folder.root))
+    with pytest.raises(InputError) as caught:
+        folder.lint(since="HEAD")
+    assert str(caught.value) == "--since needs git, and there is no git program"
+    monkeypatch.setattr(squawk, "PROGRAM", "no-such-program")
+    with pytest.raises(InputError) as caught:
+        folder.lint()
+    assert str(caught.value) == "squawk is not installed\nhint: pip install squawk-cli"
 
 
 def test_a_second_run_asks_no_engine(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

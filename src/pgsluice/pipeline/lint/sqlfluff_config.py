@@ -65,7 +65,12 @@ def load_config(folder: Path, kind: FileKind, root: Path | None, *, for_fix: boo
         core["templater"] = "jinja" if kind is FileKind.TEMPLATE else "raw"
         return FluffConfig(configs=merged)
     except (SQLFluffUserError, KeyError, ValueError) as exc:
-        raise InputError(f"sqlfluff refuses its configuration: {exc}") from exc
+        raise refused(exc) from exc
+
+
+def refused(error: Exception) -> InputError:
+    """sqlfluff's complaint about settings as an error of ours."""
+    return InputError(f"sqlfluff refuses its configuration: {error}", hint="look into .sqlfluff")
 
 
 def _folders(folder: Path, root: Path | None) -> tuple[Path, ...]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final
 
-from pgsluice.errors import InputError, Location
+from pgsluice.errors import Location
 from pgsluice.pipeline.lint.model import Engine, FileKind, LintFinding, LintText, Severity
 from pgsluice.pipeline.lint.rules import found
-from pgsluice.pipeline.lint.sqlfluff_config import NOT_FIXED, load_config
+from pgsluice.pipeline.lint.sqlfluff_config import NOT_FIXED, load_config, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +88,7 @@ def _linter(job: StyleJob, *, for_fix: bool) -> Any:  # Any: sqlfluff's linter, 
         linter = Linter(config=config)
         linter.get_rulepack(config=config)
     except (SQLFluffUserError, ValueError) as exc:
-        raise InputError(f"sqlfluff refuses its configuration: {exc}") from exc
+        raise refused(exc) from exc
     if job.template is not None:
         from pgsluice.pipeline.lint.templater import MigrationTemplater
 
