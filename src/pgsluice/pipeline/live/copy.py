@@ -12,6 +12,7 @@ from psycopg import sql
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.devdb import bootstrap
+from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.live.database import shown
 from pgsluice.pipeline.live.dump import dump_schema
 from pgsluice.pipeline.proof import connected, server_lines, shown_sql
@@ -125,7 +126,7 @@ def read_script(dump: str, *, runner: str | None) -> Script:
         for place, name in named:
             if name == runner:
                 text = _with_runner(text, place - tree.start)
-        statements.append(_if_needed(tree, text).decode())
+        statements.append(keep_array_casts(_if_needed(tree, text).decode()))
     return Script(tuple(statements), frozenset(roles), extensions)
 
 
