@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgsluice.cli.output import DatabaseOption, JsonOption, TargetOption, emit, load, progress
+from pgsluice.cli.output import DatabaseOption, JsonOption, TargetOption, emit, load_for, progress
 from pgsluice.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def baseline(
 
     if from_atlas and version is not None:
         raise InputError("--from-atlas takes the version from Atlas's table, and none from the command line")
-    project = load(ctx)
+    project = load_for(ctx, target)
     chosen = project.target(target)
     url = database_url(database)
     wish = Wish(version, from_atlas, revisions_schema, allow_drift, dry_run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
-from pgsluice.cli.output import JsonOption, TargetOption, emit, load, progress, session
+from pgsluice.cli.output import JsonOption, TargetOption, emit, load, load_for, progress, session
 from pgsluice.errors import ExitCode, FindingError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _between(ctx: typer.Context, target: str | None, first: str, second: str | N
     urls = [database_url(url) for url in (first, second) if url is not None]
     with progress() as shown:
         if len(urls) == 1:
-            project = load(ctx)
+            project = load_for(ctx, target)
             return plan_to_schema(project, project.target(target), urls[0], progress=shown)
         project = _project_or_none(ctx, target)
         chosen = project.target(target) if target is not None else everything(project)
@@ -108,7 +108,9 @@ def _project_or_none(ctx: typer.Context, target: str | None) -> Project:
     from pgsluice.pipeline.live.between import without_project
 
     folder = session(ctx).folder.resolve()
-    if target is not None or any(find_config(one) is not None for one in (folder, *folder.parents)):
+    if target is not None:
+        return load_for(ctx, target)
+    if any(find_config(one) is not None for one in (folder, *folder.parents)):
         return load(ctx)
     return without_project(folder, dev=os.environ.get(DEV_VARIABLE))
 

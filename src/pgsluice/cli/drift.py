@@ -11,7 +11,7 @@ from pgsluice.cli.output import (
     JsonOption,
     TargetOption,
     emit,
-    load,
+    load_for,
     print_problem,
     progress,
 )
@@ -56,7 +56,7 @@ def drift(
     from pgsluice.pipeline.live.database import database_url
     from pgsluice.pipeline.live.drift import find_drift
 
-    project = load(ctx)
+    project = load_for(ctx, target)
     chosen = project.target(target)
     url = database_url(database)
     with progress() as shown:
