@@ -12,7 +12,7 @@ kind=$2
 shift 2
 
 START_S=300  # for a server that never listens
-LINGER_S=20  # for whoever waits for the server, to read what it said
+LINGER_S=60  # for whoever waits for the server, to read what it said
 PORT=1538    # 5432 as /proc/net/tcp writes it
 ESTABLISHED=01
 LISTENING=0A
@@ -29,17 +29,18 @@ has_socket() {
 }
 
 end_when_idle() {
+  waited=0
+  until has_socket "$LISTENING" || [ "$waited" -ge "$START_S" ]; do
+    sleep 1
+    waited=$((waited + 1))
+  done
   idle=0
-  while sleep 1; do
+  until [ "$idle" -ge "$idle_s" ]; do
+    sleep 1
     idle=$((idle + 1))
     has_socket "$ESTABLISHED" && idle=0
-    limit=$START_S
-    has_socket "$LISTENING" && limit=$idle_s
-    if [ "$idle" -ge "$limit" ]; then
-      kill -TERM $$
-      return
-    fi
   done
+  kill -TERM $$
 }
 
 # Puts the newest server programs of the image first in PATH.
@@ -61,6 +62,7 @@ run_plain() {
 }
 
 trap 'exit 0' TERM INT
+exec 2>&1 # one stream keeps its order in the log
 
 if [ "$kind" = plain ] && ! find_programs; then
   echo "pgsluice: no server programs"
