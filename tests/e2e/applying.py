@@ -36,7 +36,7 @@ where a.datname = current_database() and a.application_name = 'pgsluice' and a.w
 """
 ASKING: Final = """
 select a.pid from pg_stat_activity as a
-where a.datname = current_database() and a.application_name = 'pgsluice' and a.query ~ 'pg_try_advisory_lock'
+where a.datname = current_database() and a.application_name = 'pgsluice' and a.query ~ 'advisory'
   and a.state = 'idle' and a.pid not in (select l.pid from pg_locks as l where l.locktype = 'advisory')
 """
 NOBODY: Final = """

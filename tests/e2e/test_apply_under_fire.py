@@ -189,7 +189,7 @@ def test_signal_cancels_the_statement_and_rolls_back(
         wait_for(watcher, NOBODY)
     assert done.code == code, str(done)
     assert done.stderr.endswith(
-        f"error: migrations/app/0002_second.sql:2: {word}: statement 2 of 3 was cancelled;"
+        f"error: migrations/app/0002_second.sql:2: {word} in 0002_second.sql;"
         " rolled back, nothing of this file is in the database\n"
     )
     assert deploy.states() == ["applied", "pending"]
@@ -219,7 +219,7 @@ def test_signal_in_a_file_of_steps_keeps_what_is_done(deploy: Deploy) -> None:
         done = ended(process)
     assert done.code == 130, str(done)
     assert done.stderr.endswith(
-        "error: migrations/app/0002_second.sql:4: interrupted: statement 2 of 3 was cancelled;"
+        "error: migrations/app/0002_second.sql:4: interrupted in 0002_second.sql;"
         " 1 of 3 statements of this file are done and recorded\n"
     )
     assert deploy.files("state", "statements_done")[1] == ("dirty", 1)

@@ -228,7 +228,7 @@ def test_failure_at_commit_says_so(deploy: Deploy) -> None:
         "insert into u values (1, 2);\n",
     )
     assert deploy.fails(1, "apply") == (
-        "error: 0002_second.sql: the commit failed; rolled back, nothing of this file is in the database\n"
+        "error: the commit of 0002_second.sql failed; rolled back, nothing of this file is in the database\n"
         '  insert or update on table "u" violates foreign key constraint "u_j_fkey" (SQLSTATE 23503)\n'
         '  Key (j)=(2) is not present in table "u".\n'
         "hint: mend the cause, then: pgsluice apply\n"

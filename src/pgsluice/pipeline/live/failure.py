@@ -46,17 +46,17 @@ def failure(
         session: The connection, which may be gone.
         outcome: What became of the file, as words.
     """
-    which = _which(script, number)
     statement = script.statements[number] if number is not None else None
     position = int(exc.diag.statement_position) if exc.diag.statement_position else None
     location = script.location(statement, position) if statement is not None else None
     lines = (*(shown_sql(statement.text, position) if statement is not None else ()), *server_lines(exc))
     if session.stop.signum is not None and exc.sqlstate == CANCELLED:
         return StoppedError(
-            f"{session.stop.word}: {which} was cancelled; {outcome}",
-            signum=session.stop.signum,
-            location=location,
+            f"{session.stop.word} in {script.name}; {outcome}", signum=session.stop.signum, location=location
         )
+    if number is None:
+        return FindingError(f"the commit of {script.name} failed; {outcome}", details=lines, hint=_mend(exc))
+    which = f"statement {number + 1} of {len(script.statements)}"
     if exc.sqlstate in RETRIED:
         blocked = session.watcher.blocked_by()
         tries = session.patience.retries + 1
@@ -75,13 +75,6 @@ def failure(
             f' "{session.conn.info.user}";',
         )
     return FindingError(f"{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc))
-
-
-def _which(script: Script, number: int | None) -> str:
-    """The statement, or with a file's name, since it has no place, the commit."""
-    if number is None:
-        return f"{script.name}: the commit"
-    return f"statement {number + 1} of {len(script.statements)}"
 
 
 def _end_blockers(session: LiveSession) -> str:

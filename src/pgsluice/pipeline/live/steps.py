@@ -100,7 +100,8 @@ class Steps:
                 self._session.stop.check()
             except StoppedError as exc:
                 raise StoppedError(
-                    f"{self._session.stop.word} in {self._script.name}; {self._progress(number)}",
+                    f"{self._session.stop.word} in {self._script.name}; {number} of {total} statements of"
+                    " this file are done and recorded",
                     signum=exc.signum,
                 ) from exc
             self._step(number)
