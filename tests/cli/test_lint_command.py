@@ -117,6 +117,17 @@ def test_given_files_are_linted_alone_and_others_passed_over(project: Project) -
     assert project.fails(2, "lint", "nothing.sql").startswith("error: ")
 
 
+def test_a_project_below_the_repository_is_named_from_there(tmp_path: Path) -> None:
+    repository = Project(tmp_path / "repository")
+    repository.write(".git/HEAD", "ref: refs/heads/main\n")
+    repository.write("db/pgsluice.toml", "[targets.app]\n")
+    repository.write(f"db/{SCHEMA}", UGLY)
+    from_root = repository.run("-C", "db", "lint", f"db/{SCHEMA}", "--format", "github")
+    assert from_root.stdout.startswith(f"::error file=db/{SCHEMA},line=1,")
+    from_project = repository.run("-C", "db", "lint", SCHEMA)
+    assert from_project.stdout.startswith(f"{SCHEMA}:1:1: error: ")
+
+
 def test_without_a_project_given_files_are_linted_by_the_defaults(tmp_path: Path) -> None:
     plain = Project(tmp_path / "plain")
     plain.write("db/a.sql", UGLY)

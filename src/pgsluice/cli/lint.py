@@ -97,11 +97,11 @@ def lint(
     with progress("linting"):
         report = _run(linting, files, outside=outside, fix=fix)
     failed = bool(report.count_failing(strict=strict))
-    text = _printed(report, chosen, failed=failed, closed=closed)
+    text = _printed(report, chosen, root=linting.root, failed=failed, closed=closed)
     if output is None:
         sys.stdout.write(text + "\n")
     else:
-        output.write_text(text + "\n", encoding="utf-8")
+        output.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
     sys.stdout.flush()
     if failed:
         raise typer.Exit(ExitCode.FINDING)
@@ -119,7 +119,7 @@ def _choose(
     from pgsluice.pipeline.lint.choose import choose_all, choose_paths, choose_without_project
     from pgsluice.pipeline.lint.run import Linting
 
-    here = [path if path.is_absolute() else folder / path for path in paths or ()]
+    here = [_found(path, folder) for path in paths or ()]
     project = _project(folder)
     if project is None:
         if not here:
@@ -134,6 +134,12 @@ def _choose(
         return linting, choose_all(project, targets, since=since), ()
     files, outside = choose_paths(project, targets, paths=here, since=since)
     return linting, files, outside
+
+
+def _found(path: Path, folder: Path) -> Path:
+    """A path from `-C`, or from the current folder: pre-commit names files from the repository's root."""
+    inside = folder / path
+    return path if path.exists() and not inside.exists() else inside
 
 
 def _project(folder: Path) -> Project | None:
@@ -165,22 +171,23 @@ def _run(linting: Linting, files: tuple[LintFile, ...], *, outside: tuple[str, .
     return replace(report, fixed=tuple(sorted(names[path] for path in planned.files)), unfixed=planned.left)
 
 
-def _printed(report: LintReport, chosen: Format, *, failed: bool, closed: bool) -> str:
+def _printed(report: LintReport, chosen: Format, *, root: Path, failed: bool, closed: bool) -> str:
     from pgsluice.pipeline.lint.reports.document import json_report
     from pgsluice.pipeline.lint.reports.github import github_report
     from pgsluice.pipeline.lint.reports.gitlab import gitlab_report
+    from pgsluice.pipeline.lint.reports.places import from_repository
     from pgsluice.pipeline.lint.reports.sarif import sarif_report
     from pgsluice.pipeline.lint.reports.text import text_report
 
     if chosen is Format.TEXT:
         return text_report(report, all_closed=closed)
     if chosen is Format.GITHUB:
-        return github_report(report)
+        return github_report(from_repository(report, root))
     document: object
     if chosen is Format.JSON:
         document = json_report(report, ok=not failed)
     elif chosen is Format.SARIF:
-        document = sarif_report(report)
+        document = sarif_report(from_repository(report, root))
     else:
-        document = gitlab_report(report)
+        document = gitlab_report(from_repository(report, root))
     return json.dumps(document, indent=2, ensure_ascii=False)

@@ -79,7 +79,7 @@ def commands_of(value: Any) -> list[str]:  # Any: YAML
 
 def check_command(command: str) -> None:
     """Whether the command is there and knows each of the options."""
-    program, name, *words = shlex.split(command)
+    program, name, *words = shlex.split(re.sub(r" -C \S+", "", command))
     assert (program, name in COMMANDS) == ("pgsluice", True), command
     for word in words:
         if word.startswith("-"):

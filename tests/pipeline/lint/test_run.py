@@ -101,6 +101,12 @@ def test_what_sqlfluff_cannot_parse_is_a_note_and_what_postgres_cannot_is_an_err
     )
 
 
+def test_what_nests_too_deep_for_sqlfluff_is_a_note(folder: Folder) -> None:
+    folder.write(SCHEMA, f"create view app.v as select {'(' * 700}1{')' * 700} as a;\n")
+    assert {finding.rule for finding in folder.lint().findings} >= {"sqlfluff-cannot-parse"}
+    assert {str(finding.severity) for finding in folder.lint().findings if finding.rule != "LT05"} == {"note"}
+
+
 def test_commands_of_psql_are_errors_but_for_the_guards_of_a_dump(folder: Folder) -> None:
     folder.write(FIRST, "\\restrict x\n\\set a 1\nselect 1;\n\\unrestrict x\n")
     (finding,) = folder.lint().findings

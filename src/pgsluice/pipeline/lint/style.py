@@ -68,7 +68,10 @@ def check_style(jobs: Sequence[StyleJob], *, fix: bool = False) -> Iterator[Styl
 def check_one(job: StyleJob, *, fix: bool = False) -> Styled:
     """Lint one text; with `fix` also rewrite it."""
     linter = _linter(job, for_fix=fix)
-    linted = linter.lint_string(job.text, fname=job.file.name, fix=fix, config=linter.config)
+    try:
+        linted = linter.lint_string(job.text, fname=job.file.name, fix=fix, config=linter.config)
+    except RecursionError:  # sqlfluff's parser is recursive, PostgreSQL's takes what nests deeper
+        return Styled(job.file.name, (_gap(Location(job.file.name, 1, 1)),))
     violations = linted.get_violations(filter_ignore=True, filter_warning=False)
     findings = tuple(_finding(violation, job) for violation in violations)
     if job.template is not None:
@@ -96,6 +99,10 @@ def _linter(job: StyleJob, *, for_fix: bool) -> Any:  # Any: sqlfluff's linter, 
     return linter
 
 
+def _gap(location: Location) -> LintFinding:
+    return found("sqlfluff-cannot-parse", "sqlfluff cannot parse this, PostgreSQL can", location)
+
+
 def _without_tags(findings: Sequence[LintFinding], text: str) -> Iterator[LintFinding]:
     """Without complaints about the length of lines that hold Jinja: the calls of macros are no SQL."""
     from pgsluice.pipeline.lint.templater import is_jinja
@@ -110,7 +117,7 @@ def _finding(violation: Any, job: StyleJob) -> LintFinding:  # Any: sqlfluff's v
     code = str(violation.rule_code())
     location = Location(job.file.name, violation.line_no, violation.line_pos)
     if code in GAPS:
-        return found("sqlfluff-cannot-parse", "sqlfluff cannot parse this, PostgreSQL can", location)
+        return _gap(location)
     message = " ".join(str(violation.desc()).split()).rstrip(".")
     if code == "TMP":
         return found("template-error", message, location)
