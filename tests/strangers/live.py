@@ -112,8 +112,10 @@ class Live:
 
     def rows(self, *words: str) -> Mapping[str, list[str]]:
         """The rows of each table as `pg_dump` prints them: column lists and values, without the ledger."""
-        command = [program("pg_dump"), f"--dbname={self.url}", "--data-only", "--column-inserts", LEDGER]
-        done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+        fixed = (f"--dbname={self.url}", "--data-only", "--column-inserts", LEDGER)
+        done = subprocess.run(
+            [program("pg_dump"), *fixed, *words], capture_output=True, text=True, check=True
+        )
         found: dict[str, list[str]] = defaultdict(list)
         for line in done.stdout.splitlines():
             if line.startswith(INSERT):

@@ -97,9 +97,27 @@ def new(packages: Packages) -> Release:
 
 
 @pytest.fixture
-def live(server: DevServer, old: Release, tmp_path: Path) -> Iterator[Live]:
+def first(server: DevServer, old: Release) -> str:
+    """All of DBOS 2.0; without the extension that it makes and does not use, where the server lacks it."""
+    (text,) = old.texts
+    if not server.extensions.versions(["uuid-ossp"]):
+        assert EXTENSION in text
+        text = text.replace(EXTENSION, "select")
+    return START + text
+
+
+@pytest.fixture
+def live(server: DevServer, first: str, tmp_path: Path) -> Iterator[Live]:
     """DBOS 2.0 in use."""
-    with live_database(server, tmp_path / "live", sql=[first_file(old, server), WORKFLOWS]) as made:
+    with live_database(server, tmp_path / "live", sql=[first, WORKFLOWS]) as made:
+        yield made
+
+
+@pytest.fixture
+def own(server: DevServer, first: str, new: Release, tmp_path: Path) -> Iterator[Live]:
+    """The same, upgraded by DBOS itself."""
+    with live_database(server, tmp_path / "own", sql=[first, WORKFLOWS]) as made:
+        run_files(made, new.files(after=1))
         yield made
 
 
@@ -134,21 +152,19 @@ def test_a_generated_migration_leads_to_what_the_new_release_installs(live: Live
 
 
 def test_its_own_migrations_run_concurrently_and_check_names_where_they_lead(
-    live: Live, fresh: Live, server: DevServer, old: Release, new: Release, tmp_path: Path
+    live: Live, fresh: Live, own: Live, first: str, new: Release
 ) -> None:
     fresh.adopt("--target", "dbos", "--schema", "dbos")
-    with live_database(server, tmp_path / "own", sql=[first_file(old, server), WORKFLOWS]) as own:
-        run_files(own, new.files(after=1))
-        live.write("pgsluice.toml", (fresh.root / "pgsluice.toml").read_text(encoding="utf-8"))
-        for name, text in {"001_dbos.sql": first_file(old, server), **new.files(after=1)}.items():
-            live.write(f"migrations/dbos/{name}", text)
-        live.take_schema(fresh)
-        live.ok("rehash")
-        live.on("baseline", "001")
-        done = live.on("apply").splitlines()
-        assert len(done) == len(new.files(after=1))
-        assert live.dump(ONLY) == own.dump(ONLY)
-        assert [live.query(query) for query in KEPT] == [own.query(query) for query in KEPT]
+    live.write("pgsluice.toml", (fresh.root / "pgsluice.toml").read_text(encoding="utf-8"))
+    for name, text in {"001_dbos.sql": first, **new.files(after=1)}.items():
+        live.write(f"migrations/dbos/{name}", text)
+    live.take_schema(fresh)
+    live.ok("rehash")
+    live.on("baseline", "001")
+    done = live.on("apply").splitlines()
+    assert len(done) == len(new.files(after=1))
+    assert live.dump(ONLY) == own.dump(ONLY)
+    assert [live.query(query) for query in KEPT] == [own.query(query) for query in KEPT]
 
     # An upgraded system database is not what a new one is: three defaults are spelled as 2.0 had them.
     project = load_project(live.root)
@@ -169,15 +185,6 @@ def read_release(packages: Packages, requirement: str) -> Release:
     done = subprocess.run([sys.executable, SQL, folder], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     return Release(tuple(found["texts"]), frozenset(found["online"]))
-
-
-def first_file(old: Release, server: DevServer) -> str:
-    """All of DBOS 2.0; without the extension that it makes and does not use, where the server lacks it."""
-    (text,) = old.texts
-    if not server.extensions.versions(["uuid-ossp"]):
-        assert EXTENSION in text
-        text = text.replace(EXTENSION, "select")
-    return START + text
 
 
 def run_files(live: Live, files: dict[str, str]) -> None:

@@ -25,8 +25,8 @@ SQL: Final = Path(__file__).with_name("pgqueuer_sql.py")
 # Jobs that wait and that are picked; counts of jobs whose old key held the time in the queue as well.
 JOBS: Final = """
 insert into pgqueuer (priority, created, updated, heartbeat, status, entrypoint, payload)
-select n % 3, t.at, t.at, t.at, (case n % 4 when 0 then 'picked' else 'queued' end)::pgqueuer_status, 'resize',
-  ('job ' || n)::bytea
+select n % 3, t.at, t.at, t.at, (case n % 4 when 0 then 'picked' else 'queued' end)::pgqueuer_status,
+  'resize', ('job ' || n)::bytea
 from generate_series(1, 30) as n
 cross join lateral (select '2024-01-01'::timestamptz + n * interval '1 min') as t (at);
 insert into pgqueuer_statistics (created, count, priority, time_in_queue, status, entrypoint)
@@ -37,6 +37,9 @@ from generate_series(1, 30) as n;
 KEPT: Final = (
     "select id, priority, created, updated, heartbeat, status, entrypoint, payload from pgqueuer order by id",
     "select id, created, count, priority, status, entrypoint from pgqueuer_statistics order by id",
+)
+ENQUEUE: Final = (
+    "insert into pgqueuer (priority, status, entrypoint) values (0, 'queued', 'x') returning id, attempts"
 )
 LOSS: Final = "column public.pgqueuer_statistics.time_in_queue and its values"
 TEMPLATE: Final = """\
@@ -107,9 +110,7 @@ def test_a_live_queue_becomes_what_the_new_release_installs(
         assert live.dump() == fresh.dump()
         for query in KEPT:  # as the release's own upgrade leaves them
             assert live.query(query) == own.query(query)
-        assert live.query(
-            "insert into pgqueuer (priority, status, entrypoint) values (0, 'queued', 'x') returning id, attempts"
-        ) == ["31|0"]
+        assert live.query(ENQUEUE) == ["31|0"]
 
 
 def test_the_upgrade_converts_the_values_of_one_enum_to_another(

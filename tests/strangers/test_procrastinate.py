@@ -41,7 +41,7 @@ KEPT: Final = (
     "select id, queue_name, task_name, priority, lock, queueing_lock, args, status, scheduled_at, attempts"
     " from procrastinate_jobs order by id",
     "select * from procrastinate_events order by id",
-    "select id, task_name, defer_timestamp, job_id, periodic_id from procrastinate_periodic_defers order by id",
+    "select id, task_name, defer_timestamp, job_id, periodic_id from procrastinate_periodic_defers",
 )
 
 
