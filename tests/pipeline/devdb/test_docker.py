@@ -9,6 +9,7 @@ import secrets
 import shlex
 import tarfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ import pytest
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.devdb import open_dev, stop_dev
 from pgsluice.pipeline.devdb.docker_container import ROOT_LABEL, SERVER_LABEL
+from pgsluice.pipeline.devdb.folders import runtime_base
 from tests.e2e.project import SEQUENCE, Project
 
 from .actor import started_at
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.docker
 
 IMAGE_VARIABLE: Final = "PGSLUICE_TEST_DOCKER_IMAGE"
 DEFAULT_IMAGE: Final = "postgres:17"
+TEST_LABEL: Final = "pgsluice.test"
 ENTRYPOINT: Final = Path(__file__).with_name("docker-entrypoint.sh")
 # Any of them: the SDK carries no types.
 Client = Any
@@ -74,10 +77,10 @@ def tag(client: Client, root: Path) -> Iterator[str]:
     name = f"pgsluice-test-{secrets.token_hex(4)}:1"
     yield name
     stop_dev(root)
-    try:
+    for image in client.images.list(filters={"label": f"{TEST_LABEL}={name}"}):
+        client.images.remove(image.id, force=True)
+    with suppress(docker.errors.ImageNotFound):
         client.images.remove(name, force=True)
-    except docker.errors.NotFound:
-        return
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def derive(client: Client, base: str) -> Callable[..., None]:
         made.start()
         assert made.wait()["StatusCode"] == 0
         repository, _, version = tag.partition(":")
-        made.commit(repository=repository, tag=version, changes=list(changes))
+        made.commit(repository=repository, tag=version, changes=[*changes, f"LABEL {TEST_LABEL}={tag}"])
         made.remove(v=True)
 
     return make
@@ -320,15 +323,24 @@ def test_a_container_ends_by_itself_after_its_last_use_and_not_before(
     assert not stop_dev(root)
 
 
-def test_a_command_that_comes_at_the_last_moment_gets_a_server_that_stays(
-    root: Path, base: str, monkeypatch: pytest.MonkeyPatch
+def test_a_container_that_ends_just_as_a_command_comes_is_replaced(
+    root: Path, base: str, monkeypatch: pytest.MonkeyPatch, containers: Callable[[], list[Container]]
 ) -> None:
-    monkeypatch.setenv("PGSLUICE_DEV_IDLE_S", "1")
-    deadline = time.monotonic() + 6
-    while time.monotonic() < deadline:
-        with open_dev(f"docker://{base}", root=root) as server:
-            assert tables(server, None) == []
-        time.sleep(1.0 + secrets.randbelow(100) / 100)  # around the limit: what is tested is the race
+    with open_dev(f"docker://{base}", root=root):
+        (old,) = containers()
+    for lock in runtime_base().glob("docker-*/use.lock"):
+        os.utime(lock, (0, 0))  # as after a long pause
+
+    sleep = time.sleep
+
+    def end_it(_seconds: float) -> None:
+        monkeypatch.setattr(time, "sleep", sleep)
+        old.remove(force=True, v=True)
+
+    monkeypatch.setattr(time, "sleep", end_it)
+    with open_dev(f"docker://{base}", root=root) as server:
+        assert tables(server, None) == []
+    assert old.id not in [one.id for one in containers()]
 
 
 def test_a_server_that_does_not_start_shows_its_last_words(
