@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError, Location
-from pgsluice.pipeline.lint.model import Engine, LintFinding, Severity
+from pgsluice.pipeline.finding import migration_name
+from pgsluice.pipeline.lint.model import GENERATED, Engine, LintFinding, Severity
 from pgsluice.pipeline.lint.rules import found
 
 if TYPE_CHECKING:
@@ -32,6 +33,29 @@ SYNTAX: Final = "syntax-error"
 TIMEOUT_S: Final = 120
 CLEAN_CODES: Final = frozenset({0, 1})
 ERRORS: Final = frozenset({"ban-drop-database", "identifier-too-long"})
+
+BUILT_ONLINE: Final = frozenset(
+    {
+        "adding-foreign-key-constraint",
+        "adding-not-nullable-field",
+        "constraint-missing-not-valid",
+        "disallowed-unique-constraint",
+        "require-concurrent-index-creation",
+        "require-concurrent-index-deletion",
+    }
+)
+_UNUSED: Final = "apply it when no running code uses the object any more"
+RECIPES: Final = {
+    "ban-drop-column": _UNUSED,
+    "ban-drop-function": _UNUSED,
+    "ban-drop-not-null": "apply it when all running code takes nulls",
+    "ban-drop-table": _UNUSED,
+    "ban-drop-type": _UNUSED,
+    "ban-drop-view": _UNUSED,
+    "changing-column-type": "add a column of the new type, fill it, drop the old one in a later migration",
+    "renaming-column": "add the new column, keep both filled, and drop the old one in a later migration",
+    "renaming-table": "rename it, and leave a view of the old name until no running code uses that",
+}
 
 # squawk reads it anywhere in a file; without it, it takes each file for one transaction
 NO_TRANSACTION: Final = "\n-- squawk-disable-assume-in-transaction\n"
@@ -148,11 +172,19 @@ def _finding(entry: Mapping[str, object], script: Script) -> LintFinding:
         engine=Engine.SQUAWK,
         rule=rule,
         severity=Severity.ERROR if rule in ERRORS else Severity.WARNING,
-        message=message.rstrip("."),
+        message=message.split(". ", maxsplit=1)[0].rstrip("."),
         location=location,
-        recipe=str(entry.get("help") or "").rstrip("."),
+        recipe=_recipe(rule, script, given=str(entry.get("help") or "")),
         end_line=int(str(entry.get("line_end", entry["line"]))) + 1,
     )
+
+
+def _recipe(rule: str, script: Script, *, given: str) -> str:
+    """What to do: for a generated file a command, else squawk's help or ours where it has none."""
+    if rule in BUILT_ONLINE and GENERATED in script.sql:
+        name = migration_name(os.path.basename(script.file.name))
+        return f"pgsluice build {name} --online, if the database is in use meanwhile"
+    return given.rstrip(".") or RECIPES.get(rule, "")
 
 
 def _program() -> str:
