@@ -119,15 +119,16 @@ def rebase_json(result: Rebased) -> dict[str, object]:
 
 def rebase_text(result: Rebased) -> str:
     """A rebase's result in a few lines."""
+    others = f"those of {result.onto}" if result.onto is not None else "the others"
     if result.outcome == "unchanged":
-        return f"nothing to do: the migrations of {result.target} follow those of {result.onto} already"
+        return f"nothing to do: the migrations of {result.target} follow {others} already"
     planned = result.outcome == "planned"
     if result.outcome == "settled":
         lines = [f"took the migrations of {result.onto} for {result.target}: none of them is yours"]
     else:
         verb = "would put" if planned else "put"
         place = f", whose last is {result.after}" if result.after else ""
-        lines = [f"{verb} your migrations of {result.target} after those of {result.onto}{place}"]
+        lines = [f"{verb} your migrations of {result.target} after {others}{place}"]
     lines += [f"  {old} -> {new}" for old, new in result.renamed]
     lines += [f"  {name} keeps its name" for name in result.kept]
     lines += [_rebuilt_line(old, new) for old, new in result.rebuilt]
@@ -158,4 +159,4 @@ def _why(result: Rebased) -> str:
     """Why a file of the open migration is no more."""
     if result.rebuilt:
         return ""
-    return f": the merged schema needs nothing that the migrations of {result.onto} do not do"
+    return ": the merged schema needs nothing that the shared migrations do not do"

@@ -114,7 +114,7 @@ def test_a_column_that_both_added_leaves_nothing_to_do(work: Workshop) -> None:
     lines = work.ok("rebase").splitlines()
     assert lines[1] == (
         "  migrations/app/0002_mine.sql is gone: "
-        "the merged schema needs nothing that the migrations of main do not do"
+        "the merged schema needs nothing that the shared migrations do not do"
     )
     assert work.migrations() == ["0001_first.sql", "0002_theirs.sql"]
     assert work.lock() == 'open = "0002_theirs.sql"'
@@ -284,6 +284,16 @@ def test_commits_pulled_from_origin_come_first(met: Workshop) -> None:
     assert met.migrations() == MERGED
 
 
+def test_in_the_middle_of_a_cherry_pick(met: Workshop) -> None:
+    met.git("checkout", "--quiet", "main")
+    met.git("cherry-pick", "feature", code=1)
+    assert met.ok("rebase").splitlines()[-1] == "next: git add migrations/app && git cherry-pick --continue"
+    assert met.migrations() == MERGED
+    met.git("add", "migrations/app")
+    met.git("cherry-pick", "--continue")
+    assert met.ok("verify") == "app: as built\n"
+
+
 def test_after_a_merge_that_took_one_side(met: Workshop) -> None:
     merge(met)
     met.git("checkout", "--ours", "migrations/app")
@@ -342,6 +352,22 @@ def test_one_file_name_on_both_sides(work: Workshop) -> None:
     work.is_sound()
 
 
+def test_one_file_name_on_both_sides_and_another_after_it(work: Workshop) -> None:
+    work.add_column("users", "email text")
+    work.build("add_column")
+    work.git("checkout", "--quiet", "feature")
+    work.add_column("orders", "total integer")
+    work.build("add_column")
+    work.add_column("orders", "note text")
+    work.build("a_note")
+    merge(work)
+    mine = work.git("show", "HEAD:migrations/app/0002_add_column.sql")
+    work.ok("rebase")
+    assert work.migrations()[2:] == ["0003_add_column_again.sql", "0004_a_note.sql"]
+    assert work.read("migrations/app/0003_add_column_again.sql") == mine
+    work.is_sound()
+
+
 def test_one_name_on_both_sides_with_templates(work: Workshop) -> None:
     work.write("templates/app/fill.sql.j2", FILL)
     work.build("fill")
@@ -380,6 +406,24 @@ def test_an_open_migration_that_both_went_on_with(work: Workshop) -> None:
     )
     assert work.read("migrations/app/0001_first.sql") == theirs
     assert work.lock() == 'open = "0002_first_again.sql"'
+    work.is_sound()
+
+
+def test_an_open_migration_that_you_went_on_with_and_closed_comes_first(work: Workshop) -> None:
+    work.write("README", "hello\n")
+    work.commit("readme")
+    work.git("checkout", "--quiet", "feature")
+    work.add_column("orders", "total integer")
+    work.ok("build")
+    work.add_column("orders", "note text")
+    work.build("a_note")
+    work.git("merge", "--quiet", "--no-edit", "main")
+    work.is_sound()
+    work.add_column("orders", "late text")
+    assert work.ok("rebase").splitlines()[1:3] == [
+        "  migrations/app/0001_first.sql keeps its name",
+        "  migrations/app/0002_a_note.sql, built again",
+    ]
     work.is_sound()
 
 
@@ -453,7 +497,8 @@ def test_fixtures_follow_the_migration_that_they_start_from(met: Workshop) -> No
 
 
 def test_files_named_by_hand_need_no_git(met: Workshop) -> None:
-    merge(met)
+    met.git("-c", "merge.conflictStyle=diff3", "merge", "main", code=1)
+    assert "|||||||" in met.read("migrations/app/pgsluice.lock")
     shutil.rmtree(met.root / ".git")
     assert met.fails(2, "rebase") == (
         f"error: {met.root} is in no git repository, so nothing says which migrations are yours\n"
@@ -461,8 +506,7 @@ def test_files_named_by_hand_need_no_git(met: Workshop) -> None:
     )
     told = met.ok("rebase", "migrations/app/0002_mine.sql").splitlines()
     assert told[0] == (
-        "put your migrations of app after those of the other migrations, "
-        "whose last is migrations/app/0002_theirs.sql"
+        "put your migrations of app after the others, whose last is migrations/app/0002_theirs.sql"
     )
     assert told[1] == "  migrations/app/0002_mine.sql -> migrations/app/0003_mine.sql, built again"
     assert met.migrations() == MERGED

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 60
 BLOBS: Final = frozenset({b"100644", b"100755", b"120000"})
 
-_PLAIN: Final = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat"}
+_PLAIN: Final = {
+    "LC_ALL": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+}
+_OF_HOOKS: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
+"""Set by git for its hooks, relative to another folder than the one that is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def run_git(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.Com
     return subprocess.run(
         ["git", "-C", str(folder), *arguments],
         input=given,
-        env={**os.environ, **_PLAIN},
+        env={name: value for name, value in os.environ.items() if name not in _OF_HOOKS} | _PLAIN,
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,

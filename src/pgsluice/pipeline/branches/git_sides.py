@@ -52,12 +52,12 @@ def read_sides(project: Project, target: Target, repository: Repository, *, refs
     present = present_migrations(target)
     shared, mine = (_read(repository, target, commit) for commit in (refs.shared, refs.mine))
     base = _read(repository, target, refs.base) if refs.base is not None else _Folder({}, None)
-    is_settled = not any(verify_sum(TargetFiles(project, target), opened=()))
+    is_settled = len(locks_here(target)) < 2 and not any(verify_sum(TargetFiles(project, target), opened=()))
     _refuse_unmerged(repository, refs, shared, present)
     sides = Sides(
         refs.name,
         shared.files,
-        {name: present[name] for name in _own(repository, target, present.keys() - shared.files.keys())},
+        {name: present[name] for name in present if name not in shared.files},
         shared_lock=shared.lock,
         lock=_own_lock(target, mine, refs=refs, is_settled=is_settled),
         fixtures=frozenset(repository.read_folder(refs.shared, _upgrades(project, target))),
@@ -66,7 +66,8 @@ def read_sides(project: Project, target: Target, repository: Repository, *, refs
         then=NEXT[refs.operation],
     )
     own = present if is_settled else mine.files
-    return _with_continued(project, target, sides, refs=refs, present=present, own=own, base=base)
+    sides = _with_continued(project, target, sides, refs=refs, present=present, own=own, base=base)
+    return replace(sides, mine=_in_order(repository, target, sides, refs=refs))
 
 
 def _read(repository: Repository, target: Target, commit: str) -> _Folder:
@@ -82,10 +83,13 @@ def _upgrades(project: Project, target: Target) -> Path:
     return project.root / "tests/upgrades" / target.name
 
 
-def _own(repository: Repository, target: Target, names: set[str]) -> list[str]:
-    """Names in the order in which they were made: while git rebases, what it has not yet applied is last."""
+def _in_order(repository: Repository, target: Target, sides: Sides, *, refs: Refs) -> dict[str, bytes]:
+    """Yours in the order in which they were made: while git rebases, what it has not yet applied is last."""
     head = repository.read_folder("HEAD", target.migrations_dir)
-    return sorted(names, key=lambda name: (name not in head, os.fsencode(name)))
+    if refs.operation is Operation.REBASE:
+        head = {name: content for name, content in head.items() if name not in sides.shared}
+    names = sorted(sides.mine, key=lambda name: (name not in head, os.fsencode(name)))
+    return {name: sides.mine[name] for name in names}
 
 
 def _own_lock(target: Target, mine: _Folder, *, refs: Refs, is_settled: bool) -> Lock | None:

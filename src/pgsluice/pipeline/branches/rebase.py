@@ -52,12 +52,13 @@ class Rebased:
     `renamed` are closed migrations with their new paths, `kept` the ones that follow already, `rebuilt` the
     files of the open migration that is made again, each with what it was if there was one, `removed` files of
     yours that are gone, `moved` fixtures that were renamed or name another version. `after` is the last
-    shared migration, `onto` where the shared ones come from, `then` the commands that end git's work.
+    shared migration, `onto` where the shared ones come from if git was asked, `then` the commands that end
+    what git is doing.
     """
 
     target: str
     outcome: RebaseOutcome
-    onto: str
+    onto: str | None
     after: str | None = None
     renamed: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
@@ -273,7 +274,7 @@ def _told(
     return Rebased(
         target.name,
         outcome,
-        sides.name,
+        sides.name if sides.fixtures is not None else None,
         after=shown(list(layout.shared)[-1]) if layout.shared else None,
         renamed=tuple(
             (shown(one.old.filename), shown(one.new.filename)) for one in layout.closed if one.is_renamed

@@ -16,11 +16,10 @@ from pgsluice.errors import InputError, Location, RefusedError
 from pgsluice.pipeline.branches.conflict import split_conflict
 from pgsluice.pipeline.branches.git import find_repository
 from pgsluice.pipeline.branches.judge import Change, FileChange, judge
-from pgsluice.pipeline.branches.sides import present_migrations
+from pgsluice.pipeline.branches.sides import locks_here, present_migrations
 from pgsluice.pipeline.checksum import SUM_NAME, SumFormatError, compute_sum, list_sql, parse_sum
 from pgsluice.pipeline.finding import TargetFiles, quoted
 from pgsluice.pipeline.history import order_history
-from pgsluice.pipeline.lockfile import LOCK_NAME
 from pgsluice.pipeline.publish import publish_files
 from pgsluice.pipeline.sum_check import order_warnings
 
@@ -110,7 +109,6 @@ def rehash_target(
     if differs and not check:
         seen = {folder / name: content for name, content in present.items()}
         publish_files(project.root, {path: rendered}, expect={path: before, **seen})
-    then = files.command("check" if (folder / LOCK_NAME).exists() else "build")
     return Rehashed(
         target.name,
         files.path(SUM_NAME),
@@ -119,8 +117,14 @@ def rehash_target(
         warnings,
         differs=differs,
         written=differs and not check,
-        then=then,
+        then=files.command(_next_command(target)),
     )
+
+
+def _next_command(target: Target) -> str:
+    """What comes after: without a lock nothing was proved yet, and one in conflict needs a rebase."""
+    sides = len(locks_here(target))
+    return "rebase" if sides > 1 else "check" if sides else "build"
 
 
 def _committed(project: Project, target: Target) -> Mapping[str, bytes]:

@@ -55,7 +55,7 @@ def named_sides(project: Project, target: Target, files: Sequence[str]) -> Sides
     theirs = [one for one in locks if one.open and shared.keys() >= set(one.open)]
     yours = [one for one in locks if one.open and own >= set(one.open)]
     return Sides(
-        "the other migrations",
+        "the others",
         shared,
         {name: present[name] for name in sorted(own, key=os.fsencode)},
         shared_lock=theirs[0] if theirs else None,
