@@ -34,6 +34,7 @@ MEMORY_OPTIONS: Final = "mode=1777"
 MEMORY_NEEDED_BYTES: Final = 2 << 30
 UNFIT_OPTIONS: Final = frozenset({f"--username={SUPERUSER}", "--auth=trust"})
 UNFIT_SETTINGS: Final = ("listen_addresses=", "unix_socket_permissions=")
+UNSHARED_NETWORKS: Final = frozenset({"host", "none"})
 LOG_LINES: Final = 12
 LOG_READ: Final = 80  # what is left of a crashed server may speak after the word of its end
 ENDING: Final = re.compile(r"pgsluice: (?:the server ended with status (\d+)|no server programs)")
@@ -180,7 +181,8 @@ def own_network(engine: Engine) -> str | None:
         own = engine.client.containers.get(socket.gethostname())
     except docker.errors.NotFound:
         return None
-    return next(iter(own.attrs["NetworkSettings"]["Networks"]), None)
+    names = own.attrs["NetworkSettings"]["Networks"]
+    return next((name for name in names if name not in UNSHARED_NETWORKS), None)
 
 
 def remove_container(handle: Any) -> None:  # Any: the SDK carries no types
