@@ -32,6 +32,7 @@ PASSED_ON: Final[Mapping[str, str]] = {
     "src/pgsluice/pipeline/devdb/script.py _statements": "the parser's words about a required file",
     "src/pgsluice/pipeline/devdb/script.py _failure": "PostgreSQL's words about a required file",
     "src/pgsluice/pipeline/fixtures.py _split_then": "the parser's words about a fixture",
+    "src/pgsluice/pipeline/live/apply.py refuse_broken_sum": "what verify finds",
     "src/pgsluice/pipeline/sources/advice.py load_error": "PostgreSQL's words about a schema file",
     "src/pgsluice/pipeline/sources/advice.py _not_offered": "PostgreSQL's words about a schema file",
     "src/pgsluice/pipeline/sources/advice.py _undefined": "PostgreSQL's words about a schema file",
