@@ -151,6 +151,9 @@ NOT_FOUND: Final = {
     "a path pinned later in the file": (
         DEFINER.replace("set search_path = '' ", "") + "alter function app.f() set search_path = '';"
     ),
+    "a body whose names are bound already": (
+        "create function app.h() returns int language sql security definer begin atomic select 1; end;"
+    ),
     "a path taken from a function with its caller's rights": (
         "create function app.f() returns int language sql set search_path = '' as 'select 1';\n"
         "alter function app.f() reset search_path;"

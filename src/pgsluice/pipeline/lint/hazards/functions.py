@@ -67,7 +67,8 @@ def change_routines(routines: dict[Name, Routine], statement: ScriptStatement) -
     node = statement.node
     if statement.kind == "CreateFunctionStmt":
         name = split_words(words(node["funcname"]))
-        routines[name] = _with(Routine(False, False), node.get("options", ()))
+        # the names of a body that SQL's own syntax gives (`begin atomic`) are bound when it is created
+        routines[name] = _with(Routine(False, "sql_body" in node), node.get("options", ()))
         return name
     if statement.kind == "AlterFunctionStmt":
         name = split_words(words(node["func"].get("objname")))
