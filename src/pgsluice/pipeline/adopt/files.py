@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from pgsluice.pipeline.adopt.homes import Home, Subject, find_homes
+from pgsluice.pipeline.adopt.homes import REQUIRED, Home, Subject, find_homes
 from pgsluice.pipeline.adopt.paths import file_paths
 from pgsluice.pipeline.adopt.roles import owner_of, without_runner
 from pgsluice.pipeline.adopt.secrets import LeftOut, mapping_name
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DUMP: Final = "pg_dump"
 # Of the session in which a dump is restored, not of the schema.
 SESSION: Final = frozenset({"SelectStmt", "VariableSetStmt", "CreateExtensionStmt"})
+# Of an object that is there already.
+ABOUT: Final = frozenset({"AlterOwnerStmt", "CommentStmt", "GrantStmt"})
 NO_DATA: Final = ("with", "no", "data")
 
 
@@ -66,13 +68,17 @@ def place_statements(
         populated: The materialized views that hold rows in the live database.
     """
     homes = find_homes(statements)
-    owners = {homes.of(one).home: owner for one in statements if (owner := owner_of(one)) is not None}
+    subjects = [(parsed, homes.of(parsed)) for parsed in statements]
+    owners = {subject.home: owner for one, subject in subjects if (owner := owner_of(one)) is not None}
+    kept = [
+        (parsed, subject)
+        for parsed, subject in subjects
+        if not provided.has(parsed, subject) and not _is_ignored(parsed, subject, ignore)
+    ]
+    made = {subject.home for parsed, subject in kept if parsed.kind not in ABOUT}
     pieces: Pieces = {}
     left_out: dict[LeftOut, None] = {}
-    for parsed in statements:
-        subject = homes.of(parsed)
-        if provided.has(parsed, subject) or _is_ignored(parsed, subject, ignore):
-            continue
+    for parsed, subject in kept:
         if (reason := _unfit(parsed, subject)) is not None:
             left_out[reason] = None
             continue
@@ -81,8 +87,9 @@ def place_statements(
             continue
         if parsed.kind == "CreateTableAsStmt" and (subject.home.schema, subject.home.name) in populated:
             text = with_data(text)
+        home = subject.home if subject.home in made or not subject.home.folder else REQUIRED
         piece = Piece(spell(keep_array_casts(text), parsed.kind), parsed.kind)
-        pieces.setdefault(subject.home, []).append(piece)
+        pieces.setdefault(home, []).append(piece)
     return pieces, tuple(left_out)
 
 

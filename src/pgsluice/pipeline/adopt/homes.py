@@ -112,7 +112,8 @@ class Subject(NamedTuple):
     part: str | None = None
 
 
-GRANTS: Final = Home("", "", "grants")
+# What is said of objects that no schema file makes: members of extensions, what a required script brings.
+REQUIRED: Final = Home("", "", "required")
 DEFAULT_PRIVILEGES: Final = "default_privileges"
 
 
@@ -125,7 +126,7 @@ class Homes:
     members: dict[tuple[str, str], Home] = field(default_factory=dict)
 
     def of(self, parsed: Parsed) -> Subject:
-        """What a statement is about; grants on objects that are not in the dump share a file."""
+        """What a statement is about; what is said of objects that are not in the dump shares a file."""
         kind, node = parsed.kind, parsed.node
         if kind in _ON_RELATION:
             key, part = _ON_RELATION[kind]
@@ -149,7 +150,7 @@ class Homes:
     def _created(self, kind: str, node: Node) -> Subject:
         definitions = find_definitions(kind, node)
         if not definitions:
-            return Subject(GRANTS)
+            return Subject(REQUIRED)
         first = definitions[0]
         schema, name = first.name.schema or "", first.name.name
         if first.name.space is Space.SCHEMA:
@@ -166,7 +167,7 @@ class Homes:
             return Subject(holder, part=strings(node["defnames"])[-1])
         if kind == "AlterStatsStmt":
             schema, name = _split(strings(node["defnames"]))
-            return Subject(self.members.get((schema, name), GRANTS), part=name)
+            return Subject(self.members.get((schema, name), REQUIRED), part=name)
         if kind == "AlterSeqStmt":
             return Subject(self._relation(node["sequence"]), part=node["sequence"]["relname"])
         command = node["cmds"][0]["AlterTableCmd"]
@@ -195,12 +196,12 @@ class Homes:
     def _object(self, kind: str, value: Any) -> Home:
         """The home of an object as comments, grants and owners name it."""
         if "RangeVar" in value:
-            return self._relation(value["RangeVar"], default=GRANTS)
+            return self._relation(value["RangeVar"], default=REQUIRED)
         if kind == "OBJECT_SCHEMA":
             return Home("", value["String"]["sval"], "schema")
         if "String" in value:
             folder = _BY_FOLDER.get(kind)
-            return GRANTS if folder is None else Home(folder, "", value["String"]["sval"])
+            return REQUIRED if folder is None else Home(folder, "", value["String"]["sval"])
         names = _names(kind, value)
         if kind in ("OBJECT_TYPE", "OBJECT_DOMAIN", "OBJECT_DOMCONSTRAINT"):
             return self.types.get(_split(names), _named("types", names))
@@ -209,14 +210,14 @@ class Homes:
         if kind == "OBJECT_OPERATOR":
             return Home("", _split(names)[0], "operators")
         if kind in _BY_RELATION or kind == "OBJECT_VIEW":
-            return self.relations.get(_split(names), GRANTS)
+            return self.relations.get(_split(names), REQUIRED)
         if kind in _OF_RELATION:
             holder = _split(names[:-1])
-            return self.relations.get(holder) or self.types.get(holder) or GRANTS
+            return self.relations.get(holder) or self.types.get(holder) or REQUIRED
         if kind == "OBJECT_STATISTIC_EXT":
-            return self.members.get(_split(names), GRANTS)
+            return self.members.get(_split(names), REQUIRED)
         folder = _BY_FOLDER.get(kind)
-        return GRANTS if folder is None else _named(folder, names)
+        return REQUIRED if folder is None else _named(folder, names)
 
     def _relation(self, node: Node, *, default: Home | None = None) -> Home:
         key = (node.get("schemaname", ""), node["relname"])
