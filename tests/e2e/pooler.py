@@ -1,11 +1,11 @@
-"""A pooler in transaction mode, as small as can be: each transaction gets another session."""
+"""A pooler in transaction mode, as small as can be: each transaction gets the next free session."""
 
 from __future__ import annotations
 
+import queue
 import socket
 import threading
 from contextlib import ExitStack, suppress
-from itertools import cycle
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
@@ -13,15 +13,27 @@ if TYPE_CHECKING:
 
 SESSIONS: Final = 2
 ENDS_BATCH: Final = (b"Q", b"S")
+ENDS_CLIENT: Final = b"X"
 TIMEOUT_S: Final = 30.0
+OWN_PID: Final = (1).to_bytes(4)
+
+Sessions = queue.Queue[socket.socket]
 
 
 class TransactionPooler:
-    """Listens on a port of this machine while the `with` block runs, before a server's socket."""
+    """Listens on a port of this machine while the `with` block runs, before a server's socket.
 
-    def __init__(self, server: Path) -> None:
+    Which session is the next one is the queue's choice: first in, first out changes it each time; last in,
+    first out keeps to one while only one client is busy, as PgBouncer does.
+    """
+
+    def __init__(self, server: Path, sessions: Sessions) -> None:
         self._server = server
+        self._free = sessions
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._stack = ExitStack()
+        self._starting = threading.Lock()
+        self._greeting = b""
 
     @property
     def url(self) -> str:
@@ -30,11 +42,12 @@ class TransactionPooler:
         return f"host=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=disable gssencmode=disable"
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(self._listener)
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._listener.close()
+        self._stack.close()
 
     def _listen(self) -> None:
         with suppress(OSError):  # the listener is closed at the end
@@ -43,37 +56,49 @@ class TransactionPooler:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, ExitStack() as stack, suppress(ConnectionError):
-            self._pass_on(client, stack)
+        with client, suppress(ConnectionError):
+            size = _read(client, 4)
+            startup = size + _read(client, int.from_bytes(size) - 4)
+            with self._starting:
+                if not self._greeting:
+                    self._open_sessions(startup)
+            client.sendall(self._greeting)
+            while (start := _message(client))[0] != ENDS_CLIENT:
+                self._pass_on(client, *start)
 
-    def _pass_on(self, client: socket.socket, stack: ExitStack) -> None:
-        size = _read(client, 4)
-        startup = size + _read(client, int.from_bytes(size) - 4)
-        sessions = []
-        for number in range(SESSIONS):
-            session = stack.enter_context(socket.socket(socket.AF_UNIX))
+    def _open_sessions(self, startup: bytes) -> None:
+        for _ in range(SESSIONS):
+            session = self._stack.enter_context(socket.socket(socket.AF_UNIX))
             session.settimeout(TIMEOUT_S)
             session.connect(str(self._server))
             session.sendall(startup)
-            _relay(session, client if number == 0 else None)
-            sessions.append(session)
-        turns = cycle(sessions)
-        session = next(turns)
-        while True:
-            kind, message = _message(client)
-            session.sendall(message)
-            if kind in ENDS_BATCH and _relay(session, client) == b"I":
-                session = next(turns)
+            self._greeting = b"".join(_answers(session))
+            self._free.put(session)
+        at = self._greeting.index(b"K\0\0\0") + 5
+        self._greeting = self._greeting[:at] + OWN_PID + self._greeting[at + 4 :]
+
+    def _pass_on(self, client: socket.socket, kind: bytes, message: bytes) -> None:
+        """One transaction, on one session."""
+        session = self._free.get(timeout=TIMEOUT_S)
+        try:
+            while True:
+                session.sendall(message)
+                if kind in ENDS_BATCH:
+                    answers = _answers(session)
+                    client.sendall(b"".join(answers))
+                    if answers[-1][-1:] == b"I":
+                        return
+                kind, message = _message(client)
+        finally:
+            self._free.put(session)
 
 
-def _relay(session: socket.socket, client: socket.socket | None) -> bytes:
-    """Pass on what the server says until it is ready; gives the state of its transaction."""
-    while True:
-        kind, message = _message(session)
-        if client is not None:
-            client.sendall(message)
-        if kind == b"Z":
-            return message[-1:]
+def _answers(session: socket.socket) -> list[bytes]:
+    """What the server says until it is ready; the last byte is the state of its transaction."""
+    answers = list[bytes]()
+    while not answers or answers[-1][:1] != b"Z":
+        answers.append(_message(session)[1])
+    return answers
 
 
 def _message(source: socket.socket) -> tuple[bytes, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +11,7 @@ import pytest
 from pgsluice.pipeline.live.database import shown
 from tests.e2e.applying import ONLINE, WAITING, Deploy, ended, wait_for
 from tests.e2e.own_cluster import own_cluster
-from tests.e2e.pooler import TransactionPooler
+from tests.e2e.pooler import Sessions, TransactionPooler
 from tests.e2e.project import SEQUENCE, Project
 
 if TYPE_CHECKING:
@@ -132,9 +133,14 @@ def test_standby_is_refused_but_tells_its_status(deploy: Deploy, cluster: Cluste
         cluster.start()
 
 
-def test_transaction_pooler_is_found_out_before_anything_runs(deploy: Deploy, cluster: Cluster) -> None:
-    with TransactionPooler(cluster.folder / ".s.PGSQL.5432") as pooler:
+@pytest.mark.parametrize("order", [queue.Queue, queue.LifoQueue])
+def test_transaction_pooler_is_found_out_before_anything_runs(
+    deploy: Deploy, cluster: Cluster, order: type[Sessions]
+) -> None:
+    sessions = order()
+    with TransactionPooler(cluster.folder / ".s.PGSQL.5432", sessions) as pooler:
         error = deploy.fails(3, "apply", database=pooler.url)
+        assert deploy.rows("select pid from pg_locks where locktype = 'advisory'") == []
     assert error == (
         "error: this connection changes its server session between transactions, so no lock holds\n"
         "  a pooler in transaction mode stands between, or a migration gave the lock back\n"

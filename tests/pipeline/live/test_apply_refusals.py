@@ -255,6 +255,16 @@ def test_failure_at_commit_says_so(deploy: Deploy) -> None:
             "hint: reset all\n",
         ),
         (
+            "copy t from stdin;\n",
+            "migrations/app/0002_second.sql:1: copy from stdin needs psql; a migration file holds no data\n"
+            "hint: write the rows as insert statements\n",
+        ),
+        (
+            ONLINE + "copy t to stdout;\n",
+            "migrations/app/0002_second.sql:3: copy to stdout needs psql; a migration file holds no data\n"
+            "hint: write the rows as insert statements\n",
+        ),
+        (
             "selekt 1;\n",
             'migrations/app/0002_second.sql:1:1: syntax error at or near "selekt"\n  selekt 1;\n  ^\n',
         ),

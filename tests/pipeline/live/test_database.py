@@ -75,6 +75,16 @@ def test_settings_of_role_and_database_do_not_reach_the_session(url: str) -> Non
     assert found == [("0",), ('"$user", public',), ("0",), ("pgsluice",), ("0",)]
 
 
+def test_lost_connection_is_told(url: str) -> None:
+    with pytest.raises(UnreachableError) as caught:
+        lose(url)
+    assert str(caught.value) == (
+        f"the connection to {shown(url)} was lost\n"
+        "  terminating connection due to administrator command\n"
+        "hint: run the command again"
+    )
+
+
 def test_server_that_refuses_is_asked_again_twice(url: str) -> None:
     said: list[str] = []
     missing = url.replace("dbname=", "dbname=no_")
@@ -87,3 +97,10 @@ def test_server_that_refuses_is_asked_again_twice(url: str) -> None:
         True,
         True,
     ]
+
+
+def lose(url: str) -> None:
+    """Work on a connection that somebody ends."""
+    with psycopg.connect(url, autocommit=True) as other, open_database(url) as conn:
+        other.execute("select pg_terminate_backend(%s)", [conn.info.backend_pid])
+        conn.execute("select 1")

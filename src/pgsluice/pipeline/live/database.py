@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,6 +51,8 @@ from rows from (
 ) as given (name, value)
 join pg_catalog.pg_settings as known on pg_catalog.lower(known.name) = given.name
 """
+RESET_SETTINGS: Final = "reset all"
+BACKEND_PID: Final = "select pg_catalog.pg_backend_pid()"
 READ_ONLY: Final = """
 select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::boolean
 """
@@ -111,9 +113,30 @@ def open_database(
     """
     conn = connect(url, progress=progress, application_name=application_name)
     try:
-        yield conn
+        with losses_told(conn, url):
+            yield conn
     finally:
-        conn.close()
+        close(conn)
+
+
+@contextmanager
+def losses_told(conn: psycopg.Connection[Any], url: str) -> Iterator[None]:
+    """Say that the connection is gone when the block fails for that.
+
+    Raises:
+        UnreachableError: The server or the network ended the session.
+    """
+    import psycopg
+
+    try:
+        yield
+    except psycopg.OperationalError as exc:
+        if not conn.closed:
+            raise
+        lines = tuple(line.strip() for line in str(exc).strip().splitlines() if line.strip())
+        raise UnreachableError(
+            f"the connection to {shown(url)} was lost", details=lines, hint="run the command again"
+        ) from exc
 
 
 def connect(
@@ -155,6 +178,29 @@ def connect(
         return retrying(_connect_once, conninfo)
     except psycopg.OperationalError as exc:
         raise unreachable(url, exc) from exc
+
+
+def close(conn: psycopg.Connection[Any]) -> None:
+    """End a connection; a session that a pooler hands on to others is given back as it was."""
+    import psycopg
+    from psycopg.pq import TransactionStatus
+
+    with suppress(psycopg.Error):  # a session that is gone has nothing to give back
+        if conn.info.transaction_status is TransactionStatus.IDLE and is_pooled(conn):
+            conn.execute(RESET_SETTINGS)
+    conn.close()
+
+
+def backend_pid(conn: psycopg.Connection[Any]) -> int:
+    """The process that answers, which behind a pooler is not the one that the connection was greeted by."""
+    row = conn.execute(BACKEND_PID).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def is_pooled(conn: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler answers instead of the server."""
+    return backend_pid(conn) != conn.info.backend_pid
 
 
 def require_writable(conn: psycopg.Connection[Any], url: str) -> None:

@@ -71,11 +71,16 @@ def require_lock(conn: psycopg.Connection[Any]) -> None:
     """
     row = conn.execute(HOLDS_LOCK, {"key": LOCK_KEY}).fetchone()
     if row is None or not row[0]:
-        raise UnreachableError(
-            "this connection changes its server session between transactions, so no lock holds",
-            details=("a pooler in transaction mode stands between, or a migration gave the lock back",),
-            hint="connect to the server directly, or to the pooler's port for sessions",
-        )
+        raise changing_session()
+
+
+def changing_session() -> UnreachableError:
+    """The error for a connection whose session is not its own."""
+    return UnreachableError(
+        "this connection changes its server session between transactions, so no lock holds",
+        details=("a pooler in transaction mode stands between, or a migration gave the lock back",),
+        hint="connect to the server directly, or to the pooler's port for sessions",
+    )
 
 
 class Recorder:

@@ -93,6 +93,13 @@ class Script:
                     location=self.location(parsed),
                     hint="reset all",
                 )
+            if parsed.kind == "CopyStmt" and "filename" not in parsed.node:
+                direction = "from stdin" if parsed.node.get("is_from") else "to stdout"
+                raise InputError(
+                    f"copy {direction} needs psql; a migration file holds no data",
+                    location=self.location(parsed),
+                    hint="write the rows as insert statements",
+                )
         return found
 
     @cached_property

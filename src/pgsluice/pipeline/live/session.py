@@ -11,7 +11,17 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.live.blockers import Watcher
-from pgsluice.pipeline.live.database import PIN_SETTINGS, SETTINGS, connect, require_writable
+from pgsluice.pipeline.live.database import (
+    PIN_SETTINGS,
+    SETTINGS,
+    backend_pid,
+    close,
+    connect,
+    is_pooled,
+    losses_told,
+    require_writable,
+)
+from pgsluice.pipeline.live.record import changing_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,7 +108,8 @@ class LiveSession:
 
     def set_lock_timeout(self, factor: int = 1) -> None:
         """How long a statement may wait for a lock, in multiples of what the user said."""
-        self.conn.execute(SET_LOCK_TIMEOUT, {"ms": str(round(1000 * factor * self.patience.lock_timeout_s))})
+        limit_ms = max(1, round(1000 * factor * self.patience.lock_timeout_s))  # 0 would be no limit
+        self.conn.execute(SET_LOCK_TIMEOUT, {"ms": str(limit_ms)})
 
     def reset(self) -> None:
         """Make the session as it was before the last file."""
@@ -148,16 +159,30 @@ def open_session(url: str, *, reporter: Reporter, stop: Stop, patience: Patience
 
     conn = connect(url, progress=progress)
     with ExitStack() as stack:
-        stack.callback(conn.close)
+        stack.callback(close, conn)
+        stack.enter_context(losses_told(conn, url))
         require_writable(conn, url)
+        _refuse_shared_session(conn, url)
         _prepare(conn)
         conn.add_notice_handler(_notices(reporter))
-        pid = conn.info.backend_pid
-        watcher = stack.enter_context(Watcher(url, pid, progress=reporter.progress).running())
+        watcher = Watcher(url, backend_pid(conn), progress=reporter.progress)
+        stack.enter_context(watcher.running())
         session = LiveSession(conn, url, watcher, stop, reporter, patience)
         session.set_lock_timeout()
         stack.enter_context(stop.cancels(conn))
         yield session
+
+
+def _refuse_shared_session(conn: psycopg.Connection[Any], url: str) -> None:
+    """Refuse a pooler that gives our server session, idle as it is, to a second connection."""
+    if not is_pooled(conn):
+        return
+    other = connect(url)
+    try:
+        if backend_pid(other) == backend_pid(conn):
+            raise changing_session()
+    finally:
+        close(other)
 
 
 def _prepare(conn: psycopg.Connection[Any]) -> None:
