@@ -74,12 +74,12 @@ def tag(client: Client, root: Path) -> Iterator[str]:
     """A name for an image of this test."""
     import docker.errors
 
-    name = f"pgsluice-test-{secrets.token_hex(4)}:1"
+    name = f"localhost/pgsluice-test-{secrets.token_hex(4)}:1"
     yield name
     stop_dev(root)
     for image in client.images.list(filters={"label": f"{TEST_LABEL}={name}"}):
         client.images.remove(image.id, force=True)
-    with suppress(docker.errors.ImageNotFound):
+    with suppress(docker.errors.NotFound):
         client.images.remove(name, force=True)
 
 

@@ -279,6 +279,24 @@ def test_a_server_that_does_not_get_ready_is_given_up(root: Path, monkeypatch: p
     assert messages[0] == "waiting for the server in container pgsluice-shop-1"
 
 
+def test_a_container_that_is_gone_at_once_has_no_last_words(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {
+        **running(root, key="x"),
+        "GET /containers/json": (200, []),
+        "POST /containers/create": (201, {"Id": ID}),
+        f"POST /containers/{ID}/start": (200, {}),
+        f"GET /containers/{ID}/logs": (404, {"message": "no such container"}),
+    }
+    with engine(root / "docker.sock", answers) as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        assert failure(SPEC, root, UnreachableError) == (
+            "the server in a container of image postgres:17 ended\n"
+            "hint: try it alone: docker run --rm --env POSTGRES_PASSWORD=secret postgres:17"
+        )
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [

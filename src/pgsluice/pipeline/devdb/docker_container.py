@@ -144,7 +144,8 @@ def _creation(engine: Engine, image: Image, order: Order) -> dict[str, Any]:  # 
         "ports": {EXPOSED: (engine.interface, None)},
         "network": network,
         "auto_remove": True,
-        "healthcheck": {"test": ["NONE"]},  # nobody asks, and it would count as use
+        # Nobody asks for it, and its connections would count as use.
+        "healthcheck": {"test": ["NONE"]} if image.has_healthcheck else None,
         "labels": {
             SERVER_LABEL: order.key,
             IMAGE_LABEL: image.id,

@@ -33,6 +33,7 @@ class Image:
     id: str
     command: tuple[str, ...] | None
     user: str | None
+    has_healthcheck: bool
 
 
 def find_image(engine: Engine, spec: DockerSpec, *, progress: Callable[[str], None]) -> Image:
@@ -59,11 +60,12 @@ def read_image(reference: str, image_id: str, config: Mapping[str, Any]) -> Imag
     """What an image's configuration says of how to run it."""
     entrypoint = tuple(map(str, config.get("Entrypoint") or ()))
     command = tuple(map(str, config.get("Cmd") or (SERVER,)))
+    has_healthcheck = bool(config.get("Healthcheck"))
     if any(word.rsplit("/", 1)[-1] == OFFICIAL_ENTRYPOINT for word in entrypoint):
-        return Image(reference, image_id, (*entrypoint, *command), None)
+        return Image(reference, image_id, (*entrypoint, *command), None, has_healthcheck)
     user = str(config.get("User") or "")
     is_root = user.partition(":")[0] in ROOT
-    return Image(reference, image_id, None, ACCOUNT if is_root else user)
+    return Image(reference, image_id, None, ACCOUNT if is_root else user, has_healthcheck)
 
 
 def _pull(engine: Engine, spec: DockerSpec, *, progress: Callable[[str], None]) -> None:
