@@ -26,7 +26,8 @@ def dev(ctx: typer.Context) -> None:
 def stop(ctx: typer.Context) -> None:
     """Stop this project's development server.
 
-    It stops by itself some minutes after the last use, and holds nothing but a cache.
+    It stops by itself some minutes after the last use, and holds nothing but a cache. A server in a container
+    is stopped as well, one behind a URL is left alone.
     """
     from pgsluice.pipeline.devdb import stop_dev
 
