@@ -60,9 +60,9 @@ class Deploy:
         self.record()
         return path
 
-    def record(self) -> None:
-        """Write `atlas.sum` for the folder as it is."""
-        folder = self.project.root / "migrations/app"
+    def record(self, target: str = "app") -> None:
+        """Write `atlas.sum` for a target's folder as it is."""
+        folder = self.project.root / "migrations" / target
         (folder / SUM_NAME).write_bytes(compute_sum(folder).render())
 
     def run(self, *arguments: str, database: str | None = None) -> Done:

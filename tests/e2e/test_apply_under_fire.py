@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -123,6 +124,34 @@ def test_kill_in_a_recorded_statement_leaves_it_out(deploy: Deploy) -> None:
     )
     assert deploy.ok("apply").startswith("applied 0002_second.sql (2 statements, ")
     assert deploy.rows("select i from u") == [1]
+
+
+@pytest.mark.slow
+def test_kills_at_any_moment_end_in_the_same_database(deploy: Deploy) -> None:
+    rows = "insert into t select i, i from generate_series(1, 20000) as i;\n"
+    deploy.add("0002_second.sql", rows + "create table u (n int);\n")
+    deploy.add(
+        "0003_third.sql",
+        f"{ONLINE}insert into u values (1);\ncreate index concurrently t_i on t (i);\n"
+        "insert into u values (2);\ncreate index concurrently t_j on t (j);\ninsert into u values (3);\n",
+    )
+    deploy.add("0004_fourth.sql", rows + "insert into u values (4);\n")
+    kills = 0
+    for delay_s in (0.3 + 0.06 * number for number in range(100)):
+        process = deploy.start("apply")
+        try:
+            process.wait(delay_s)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            kills += 1
+        else:
+            assert ended(process).code == 0
+            break
+    assert kills > 0
+    assert deploy.states() == ["applied"] * 4
+    assert deploy.rows("select n from u order by n") == [1, 2, 3, 4]
+    assert deploy.rows("select count(*) from t") == [40002]
+    assert deploy.rows("select count(*) from pg_index where indrelid = 't'::regclass and indisvalid") == [2]
 
 
 def test_reader_in_the_way_is_named_after_bounded_attempts(deploy: Deploy) -> None:

@@ -62,7 +62,9 @@ class ConsoleReporter:
         """What goes on now."""
         with self._guard:
             if self._spinner is not None:
-                self._spinner(text)
+                from rich.markup import escape  # a terminal is there to look at it
+
+                self._spinner(escape(text))
             elif time.monotonic() >= self._next_line:
                 self._next_line = time.monotonic() + EVERY_S
                 print_error_line(f"{text} …")

@@ -375,6 +375,22 @@ def test_result_as_json_says_all(once: Deploy) -> None:
     }
 
 
+def test_every_target_is_checked_before_the_first_one_runs(once: Deploy) -> None:
+    config = "".join(
+        f'[targets.{name}]\nversioning = "sequence"\nmanages = ["{name}"]\n' for name in ("app", "other")
+    )
+    once.project.write("pgsluice.toml", config)
+    once.add("0001_first.sql", "create table t ();\n")
+    once.project.write("migrations/other/0001_first.sql", "create table u ();\n")
+    assert "migrations/other/atlas.sum is missing" in once.fails(4, "apply")
+    assert once.rows("select to_regclass('t')::text") == [None]
+    once.record("other")
+    assert "this project has several targets: app, other" in once.fails(2, "apply", "--to", "0001")
+    assert once.ok("apply", "--target", "other").count("applied ") == 1
+    assert once.ok("apply").count("applied ") == 1
+    assert once.ok("apply") == f"app, other: nothing to do on {shown(once.url)}\n"
+
+
 def test_empty_file_is_applied(once: Deploy) -> None:
     once.add("0001_first.sql", "-- nothing yet\n")
     once.add("0002_second.sql", ONLINE)
