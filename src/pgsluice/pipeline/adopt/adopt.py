@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from pgsluice import __version__
 from pgsluice.config import CONFIG_NAME, DEV_VARIABLE, Project, Target, load_project
-from pgsluice.errors import InputError, RefusedError
+from pgsluice.errors import FindingError, InputError, RefusedError
 from pgsluice.pipeline.adopt.baseline import Baseline, write_loaded
 from pgsluice.pipeline.adopt.configuration import Configuration
+from pgsluice.pipeline.adopt.failure import explain
 from pgsluice.pipeline.adopt.files import Pieces, place_statements, render_files
 from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges, without_grants
 from pgsluice.pipeline.adopt.provided import provided_by
@@ -120,7 +121,7 @@ class _Adoption:
             provided=provided_by(provided),
             populated=self._populated(),
         )
-        states = self._load(target, pieces)
+        states = self._load_first(target, pieces)
         self.progress("comparing the files with the database")
         notes = judge(self.live.catalog, states, provided=provided, root=self.staging, progress=self.progress)
         plan, refusal = self._plan(project, target)
@@ -183,6 +184,16 @@ class _Adoption:
         target.schema_dir.mkdir(parents=True)
         self._write(self._files(target, pieces))
         return read_states(self.server, target, (), root=self.staging, progress=self.progress)
+
+    def _load_first(self, target: Target, pieces: Pieces) -> States:
+        """As `_load`; a failure is told as one of the database."""
+        try:
+            return self._load(target, pieces)
+        except (FindingError, InputError) as exc:
+            catalog = self.live.catalog
+            raise explain(
+                exc, self.server, target, root=self.staging, major=catalog.major, place=catalog.place
+            ) from exc
 
     def _plan(self, project: Project, target: Target) -> tuple[Plan | None, RefusedError | None]:
         """The statements that make the schema from nothing, or why they cannot be planned."""
@@ -265,7 +276,8 @@ class _Adoption:
         migrations = {} if baseline.text is None else {name: baseline.text.encode()}
         target.migrations_dir.mkdir(parents=True, exist_ok=True)
         recorded = compute_sum(target.migrations_dir, replace=migrations)
-        lock = replace(baseline.lock, tool=__version__, postgres=self.server.major)
+        major = self.server.major
+        lock = replace(baseline.lock, tool=__version__, postgres=major, history=recorded.total)
         contents = {**migrations, SUM_NAME: recorded.render(), LOCK_NAME: lock.render()}
         folder = f"migrations/{target.name}"
         return f"{folder}/{name}", {f"{folder}/{one}": text for one, text in contents.items()}

@@ -11,6 +11,7 @@ from pgsluice.pipeline.adopt.paths import file_paths
 from pgsluice.pipeline.adopt.roles import owner_of, without_runner
 from pgsluice.pipeline.adopt.secrets import LeftOut, mapping_name
 from pgsluice.pipeline.adopt.spelling import code, spell
+from pgsluice.pipeline.adopt.values import as_values
 from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.sources.model import SourceFile
 from pgsluice.pipeline.sources.parse import parse_file
@@ -87,6 +88,7 @@ def place_statements(
             continue
         if parsed.kind == "CreateTableAsStmt" and (subject.home.schema, subject.home.name) in populated:
             text = with_data(text)
+        text = as_values(parsed, text)
         home = subject.home if subject.home in made or not subject.home.folder else REQUIRED
         piece = Piece(spell(keep_array_casts(text), parsed.kind), parsed.kind)
         pieces.setdefault(home, []).append(piece)

@@ -18,6 +18,8 @@ from pgsluice.pipeline.sources.parse import parse_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# A plan grants before default privileges are set, a schema folder after it.
+GRANT: Final = "GrantStmt"
 GENERATED: Final = frozenset({"tables", "sequences"})
 
 
@@ -36,9 +38,11 @@ def with_generated_tables(pieces: Pieces, statements: Sequence[str]) -> Pieces |
     made: Pieces = {}
     for parsed in planned:
         home = homes.of(parsed).home
-        if home.folder in GENERATED:
+        if home.folder in GENERATED and parsed.kind != GRANT:
             piece = Piece(spell(parsed.text, parsed.kind, relay=False), parsed.kind)
             made.setdefault(home, []).append(piece)
     if made.keys() != {home for home in pieces if home.folder in GENERATED}:
         return None
+    for home, planned_pieces in made.items():
+        planned_pieces += [piece for piece in pieces[home] if piece.kind == GRANT]
     return {home: made.get(home, own) for home, own in pieces.items()}

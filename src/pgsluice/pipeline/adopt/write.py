@@ -37,6 +37,7 @@ def write_adopted(root: Path, wish: Wish, *, beside: Mapping[Path, bytes], progr
         progress("writing the files")
         files = {root / name: content for name, content in adopted.files.items()}
         publish_files(root, {**files, **beside}, expect=dict.fromkeys(files))
+        (root / "schema" / wish.target).mkdir(parents=True, exist_ok=True)
     return adopted
 
 
