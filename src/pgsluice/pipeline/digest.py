@@ -50,13 +50,18 @@ _TOKEN: Final = re.compile(
 _WHOLE: Final = frozenset(("comment", "dollar", "meta"))
 _NESTING: Final = re.compile(r"/\*|\*/")
 _DIRECTIVE: Final = re.compile(r"--[ \t]*pgsluice:(.*)", re.DOTALL)
+_ALLOWANCE: Final = re.compile(r"allow(?:-file)?(?![\w-])")
 _DUMP_GUARD: Final = re.compile(r"\\(?:un)?restrict(?:\s|$)")
 _RICH_OPERATOR: Final = re.compile(r"[~!@#%^&|`?]")
 
 
 class TokenKind(StrEnum):
-    """What a token is, as far as anybody asks."""
+    """What a token is, as far as anybody asks.
 
+    An allowance, `-- pgsluice: allow …`, speaks to `lint` alone: it changes nothing of what a file makes.
+    """
+
+    ALLOWANCE = "allowance"
     COMMENT = "comment"
     DIRECTIVE = "directive"
     META = "meta"
@@ -64,7 +69,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token of SQL text; `start` counts characters, a directive's is cut to its words."""
+    """A token of SQL text; `start` counts characters, a directive's or allowance's is cut to its words."""
 
     start: int
     text: str
@@ -97,8 +102,8 @@ def tokens(text: str) -> Iterator[Token]:
 def sql_digest(text: str) -> str:
     """The hexadecimal SHA-256 of SQL text: its tokens with their text, never an error.
 
-    Comments and whitespace do not count, `-- pgsluice:` directives do, and whatever stands inside quotes or
-    `$$` counts byte for byte. Text that cannot be split is taken as it is.
+    Comments, allowances of `lint` and whitespace do not count, other `-- pgsluice:` directives do, and
+    whatever stands inside quotes or `$$` counts byte for byte. Text that cannot be split is taken as it is.
     """
     parts: list[str] = []
     try:
@@ -212,7 +217,9 @@ def _comment(start: int, text: str) -> Token:
     directive = _DIRECTIVE.match(text)
     if directive is None:
         return Token(start, text, TokenKind.COMMENT)
-    return Token(start, f"-- pgsluice: {directive[1].strip()}", TokenKind.DIRECTIVE)
+    words = directive[1].strip()
+    kind = TokenKind.ALLOWANCE if _ALLOWANCE.match(words) else TokenKind.DIRECTIVE
+    return Token(start, f"-- pgsluice: {words}", kind)
 
 
 def _comment_end(text: str, start: int) -> int:

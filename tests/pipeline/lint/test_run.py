@@ -231,7 +231,7 @@ def test_since_closes_only_what_a_revision_has(folder: Folder) -> None:
 
 ALLOWED: Final = {
     "above": "-- pgsluice: allow drop-cascade: nobody uses it\ndrop table app.t cascade;\n",
-    "above, in words of another order": "-- pgsluice-allow drop-cascade\ndrop table app.t cascade;\n",
+    "above, without spaces": "--pgsluice:allow drop-cascade\ndrop table app.t cascade;\n",
     "beside": "drop table app.t cascade;  -- pgsluice: allow drop-cascade\n",
     "inside": "drop table\n  app.t -- pgsluice: allow drop-cascade, squawk/ban-drop-table\n  cascade;\n",
     "for the file": "drop table app.t cascade;\n\nselect 1;\n-- pgsluice: allow-file drop-cascade\n",
@@ -254,6 +254,17 @@ def test_a_comment_allows_one_statement_and_one_rule(folder: Folder) -> None:
     own = [finding for finding in found if finding.engine == "pgsluice"]
     assert rules(own) == ["3 drop-cascade", "4 unknown-rule", "5 set-without-local"]
     assert own[1].message == "no rule is called drop-cascad, did you mean drop-cascade?"
+
+
+def test_a_comment_allows_in_schema_files_and_templates_what_it_allows_in_migrations(folder: Folder) -> None:
+    allowed = "-- pgsluice: allow grant-to-public: all may look\n"
+    folder.write(SCHEMA, f"{allowed}grant usage on schema app to public;\n")
+    folder.write(
+        TEMPLATE, f"{EXTENDS}{{% block install %}}\n-- pgsluice: allow\nselect 1;\n{{% endblock %}}\n"
+    )
+    own = [finding for finding in folder.lint().findings if finding.engine == "pgsluice"]
+    assert rules(own) == ["3 unknown-rule"]
+    assert own[0].message == "the comment allows no rule, because it names none"
 
 
 def test_comments_of_the_other_linters_count(folder: Folder) -> None:

@@ -106,12 +106,21 @@ def test_a_hint_beside_nothing_is_refused(tmp_path: Path, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("words", ["renamd from x", "renamed from", "renamed from a.b", "renamed from a b"])
+def test_what_lint_reads_is_no_hint(tmp_path: Path) -> None:
+    text = (
+        "-- pgsluice: allow grant-to-public: all may look\ngrant select on t to public;\ncreate table t ();\n"
+    )
+    assert renames(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    "words", ["renamd from x", "renamed from", "renamed from a.b", "renamed from a b", "allows x"]
+)
 def test_an_unknown_directive_is_refused(tmp_path: Path, words: str) -> None:
     text = f"create table a (); -- pgsluice: {words}\n"
     assert refusal(tmp_path, {"a.sql": text}) == (
         f"schema/a.sql:1:20: unknown directive: -- pgsluice: {words}\n"
         f"  create table a (); -- pgsluice: {words}\n"
         "                     ^\n"
-        "hint: -- pgsluice: renamed from old_name"
+        "hint: -- pgsluice: renamed from old_name, or -- pgsluice: allow rule-of-lint"
     )

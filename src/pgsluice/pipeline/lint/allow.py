@@ -2,7 +2,7 @@
 
 `-- pgsluice: allow drop-cascade` speaks for the statement below it, beside it or around it, and
 `-- pgsluice: allow-file drop-cascade` for the whole file; several rules stand with commas between them, and a
-reason may follow. `-- pgsluice-allow drop-cascade` says the same.
+reason may follow. It reads so in every file: migrations, templates and schema files.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.lint.script import Script
 
 _COMMENT: Final = re.compile(
-    r"--[ \t]*pgsluice(?::[ \t]*|-)allow(?P<file>-file)?[ \t:]+(?P<rules>[\w/-]+(?:[ \t]*,[ \t]*[\w/-]+)*)"
+    r"--[ \t]*pgsluice:[ \t]*allow(?P<file>-file)?(?![\w-])"
+    r"(?:[ \t:]+(?P<rules>[\w/-]+(?:[ \t]*,[ \t]*[\w/-]+)*))?"
 )
 _WORDS: Final = re.compile(r"[\w/-]+")
+_NAMELESS: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A rule that is allowed from a line to a line; the last is None for the whole file."""
+    """A rule that is allowed from a line to a line; the last is None for the whole file.
+
+    The rule is empty where a comment names none.
+    """
 
     rule: str
     first: int
@@ -49,7 +54,7 @@ def read_allowances(text: LintText, script: Script | None) -> tuple[Allowance, .
     return tuple(
         Allowance(rule, *_lines(match, text, script))
         for match in _COMMENT.finditer(text.text)
-        for rule in _WORDS.findall(match["rules"])
+        for rule in _WORDS.findall(match["rules"] or "") or [_NAMELESS]
     )
 
 
@@ -61,8 +66,16 @@ def apply_allowances(
 
 
 def unknown_rules(text: LintText, allowances: Iterable[Allowance]) -> Iterator[LintFinding]:
-    """Names that are nearly a rule's: misspelled, they allow nothing."""
+    """Names that are nearly a rule's, and none at all: they allow nothing."""
     for allowance in allowances:
+        if allowance.rule == _NAMELESS:
+            yield found(
+                "unknown-rule",
+                "the comment allows no rule, because it names none",
+                Location(text.name, allowance.first),
+                recipe="-- pgsluice: allow drop-cascade: the reason",
+            )
+            continue
         near = get_close_matches(allowance.rule, RULES, n=1, cutoff=0.75)
         if near and near[0] != allowance.rule:
             yield found(

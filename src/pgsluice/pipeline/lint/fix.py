@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CHANGED_MEANING: Final = "what sqlfluff made of it means something else"
 
+_BOUND: Final = frozenset({TokenKind.ALLOWANCE, TokenKind.DIRECTIVE})
+"""Comments that speak of what they stand beside."""
 _PLACES: Final = ("location", "list_start", "list_end", "stmt_len")
 _TAGS: Final = re.compile(r"\{[%{#].*?[%}#]\}", re.DOTALL)
 
@@ -129,7 +131,7 @@ def _comments(text: str) -> tuple[Counter[str], list[tuple[str, str, str, bool]]
     )
     directives = []
     for number, token in enumerate(found):
-        if token.kind is TokenKind.DIRECTIVE:
+        if token.kind in _BOUND:
             before = next((one for one in reversed(found[:number]) if one.kind is TokenKind.OTHER), None)
             after = next((one for one in found[number:] if one.kind is TokenKind.OTHER), None)
             is_behind = before is not None and "\n" not in text[before.start : token.start]

@@ -63,7 +63,7 @@ def _read(file: SourceFile, entries: Sequence[Entry], *, code: list[Token], numb
         raise InputError(
             f"unknown directive: {token.text}",
             location=file.location(token.start),
-            hint="-- pgsluice: renamed from old_name",
+            hint="-- pgsluice: renamed from old_name, or -- pgsluice: allow rule-of-lint",
         )
     before = next((item for item in reversed(code[:number]) if item.kind is TokenKind.OTHER), None)
     is_behind = before is not None and "\n" not in file.text[before.start : token.start]
