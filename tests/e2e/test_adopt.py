@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgsluice.cli.main import EXIT_BUG, main
 from tests.client import psql
-from tests.conftest import EMBEDDED, LOCAL
+from tests.conftest import EMBEDDED, LOCAL, server_url
 from tests.e2e.project import Done, Project
 
 if TYPE_CHECKING:
@@ -252,8 +252,8 @@ def test_functions_that_would_fail_are_named_at_once(live: DevServer, empty: Pro
         error = empty.fails(2, "init", "--from", url)
         name = conninfo_to_dict(url)
         assert error == (
-            f"error: 2 functions of {name['dbname']} at {name['host']}:{name['port']} as {name['user']} "
-            "would fail when called with search_path = public\n"
+            f"error: functions of {name['dbname']} at {name['host']}:{name['port']} as {name['user']} "
+            "would fail when called with search_path = public: 2\n"
             '  app.lost(): relation "gone" does not exist\n'
             '  app.unqualified(): relation "t" does not exist\n'
             "hint: mend them there; or give them a path of their own: alter function ... set search_path = "
@@ -313,19 +313,16 @@ def test_a_required_file_outside_of_the_project_is_refused(live: DevServer, empt
 
 @pytest.mark.skipif(not LOCAL, reason="no other server on this machine")
 def test_an_extension_that_the_dev_server_lacks_is_named_first(
-    open_server: Callable[[str], DevServer], empty: Project
+    live: DevServer, open_server: Callable[[str], DevServer], empty: Project
 ) -> None:
     server = open_server(LOCAL[0])
     with database(server, 'create extension pgcrypto; create extension "uuid-ossp";') as url:
         error = empty.fails(2, "init", "--from", url)
-    first, *rest = error.splitlines()
-    assert first.startswith("error: 2 extensions are not available on the dev server, PostgreSQL 18")
-    assert rest == [
-        "  pgcrypto",
-        "  uuid-ossp",
-        "hint: name one that has them: --dev local:/usr/lib/postgresql/17/bin, --dev docker://postgres:17 or "
-        "--dev postgresql://...",
-    ]
+    assert error == (
+        f"error: {shown(live)} lacks extensions of the database: pgcrypto, uuid-ossp\n"
+        "hint: name a dev server that has them: --dev local:/usr/lib/postgresql/17/bin, "
+        "--dev docker://postgres:17 or --dev postgresql://...\n"
+    )
 
 
 @pytest.mark.skipif(not LOCAL, reason="no other server on this machine")
@@ -333,17 +330,27 @@ def test_a_dev_server_that_is_too_old_is_named(
     live: DevServer, open_server: Callable[[str], DevServer], empty: Project
 ) -> None:
     older = open_server(LOCAL[0])
-    with older.clone(None) as conninfo:
-        given = conninfo_to_dict(conninfo)
-    dev = "postgresql:///postgres?host={host}&port={port}&user={user}".format(**given)
     text = "create table t (a int, b int generated always as (a * 2) virtual);"
     with database(live, text) as url:
-        error = empty.fails(2, "init", "--from", url, PGSLUICE_DEV=dev)
-    assert " is older than " in error.splitlines()[0]
-    assert error.splitlines()[-1] == (
+        error = empty.fails(2, "init", "--from", url, PGSLUICE_DEV=server_url(older))
+        name = conninfo_to_dict(url)
+    first, *_, last = error.splitlines()
+    place = f"{name['dbname']} at {name['host']}:{name['port']} as {name['user']}"
+    assert first == (
+        f"error: {shown(older)} is older than {place}, which is PostgreSQL {live.major}, and does not load "
+        "its schema"
+    )
+    assert last == (
         "hint: name a dev server of that major: --dev docker://postgres:18, --dev embedded "
         "or --dev postgresql://..."
     )
+
+
+def shown(server: DevServer) -> str:
+    """A server behind a URL as messages name it."""
+    with server.clone(None) as conninfo, psycopg.connect(conninfo) as conn:
+        version = conn.info.parameter_status("server_version")
+        return f"PostgreSQL {version} at {conn.info.host}:{conn.info.port}"
 
 
 def test_a_view_of_values_alone_stays_one(live: DevServer, empty: Project) -> None:
@@ -363,9 +370,9 @@ def test_differences_are_named_and_nothing_is_written(live: DevServer, empty: Pr
     text = "create table t (a int); create index i on t (a); update pg_index set indisvalid = false "
     with database(live, f"{text} where indexrelid = 'i'::regclass") as url:
         name = conninfo_to_dict(url)
+        place = f"{name['dbname']} at {name['host']}:{name['port']} as {name['user']}"
         assert empty.fails(1, "init", "--from", url) == (
-            f"error: the schema files would not give what {name['dbname']} at {name['host']}:{name['port']} "
-            f"as {name['user']} has: 1 difference\n"
+            f"error: the schema files would not give what {place} has; differences: 1\n"
             "  index public.i: not expected\n"
             "hint: nothing was written; change the database, or leave the objects out: "
             "--ignore 'schema.name'\n"

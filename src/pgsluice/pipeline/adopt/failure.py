@@ -44,9 +44,9 @@ def explain(
     invalid = _invalid_functions(server, target, root)
     if invalid is None:
         return error
-    count = f"{len(invalid.oids)} functions" if len(invalid.oids) > 1 else "a function"
     return InputError(
-        f"{count} of {place} would fail when called with search_path = {search_path(target)}",
+        f"functions of {place} would fail when called with search_path = {search_path(target)}: "
+        f"{len(invalid.oids)}",
         details=invalid.details[:SHOWN],
         hint="mend them there; or give them a path of their own: alter function ... set search_path = ...; "
         "or adopt their schema as the first: --schema NAME; or leave them out: --ignore 'schema.name'",

@@ -84,12 +84,10 @@ def refuse_missing_extensions(server: DevServer, extensions: Sequence[Extension]
     missing = [name for name in names if name not in offered and name != "pgmq"]
     if not missing:
         return
-    count = f"extension {missing[0]} is" if len(missing) == 1 else f"{len(missing)} extensions are"
     raise InputError(
-        f"{count} not available on the dev server, {server.description}",
-        details=tuple(missing) if len(missing) > 1 else (),
-        hint="name one that has them: --dev local:/usr/lib/postgresql/17/bin, --dev docker://postgres:17 "
-        "or --dev postgresql://...",
+        f"{server.description} lacks extensions of the database: {', '.join(missing)}",
+        hint="name a dev server that has them: --dev local:/usr/lib/postgresql/17/bin, "
+        "--dev docker://postgres:17 or --dev postgresql://...",
     )
 
 

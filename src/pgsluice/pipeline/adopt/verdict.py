@@ -62,9 +62,8 @@ def judge(
     if not left:
         return tuple(notes)
     whole = without_parts(left, states.after, live.snapshot)
-    count = f"{len(left)} differences" if len(left) > 1 else "1 difference"
     raise FindingError(
-        f"the schema files would not give what {live.place} has: {count}",
+        f"the schema files would not give what {live.place} has; differences: {len(left)}",
         details=tuple(str(difference) for difference, _ in whole[:SHOWN]),
         hint="nothing was written; change the database, or leave the objects out: --ignore 'schema.name'",
     )
