@@ -52,3 +52,28 @@ def test_numbers_without_leading_zeros_are_named_by_rehash_and_verify(make: Make
     assert (done.code, done.stderr.startswith(warning)) == (0, True)
     (finding,) = project.json("verify")["findings"]
     assert (finding["code"], finding["file"]) == ("number-order", "migrations/app/V10__a.sql")
+
+
+def test_rehash_after_a_build_asks_for_another_proof(make: MakeProject) -> None:
+    project = make({"schema/app/a.sql": "create table a ();\n"})
+    project.ok("build", "one")
+    project.write("schema/app/b.sql", "create table b ();\n")
+    project.ok("build", "two")
+    (_, second) = project.migrations()
+    second.unlink()
+    assert project.ok("rehash", "--accept", "0002*").endswith("next: pgsluice build\n")
+    assert "was written anew after the last proved build" in project.fails(1, "verify")
+    assert "wrote migrations/app/0002_three.sql" in project.ok("build", "three")
+    assert "CREATE TABLE public.b" in project.newest()
+    assert project.ok("verify") == "app: as built\n"
+
+
+def test_a_history_that_leads_to_the_schema_again_is_recorded_by_build(make: MakeProject) -> None:
+    project = make({"schema/app/a.sql": "create table a ();\n"})
+    project.ok("build", "one")
+    project.ok("release")
+    project.write("migrations/app/0002_rows.sql", "select 1;\n")
+    project.ok("rehash")
+    assert "atlas.sum was written anew" in project.fails(1, "verify")
+    project.ok("build")
+    assert project.ok("verify") == "app: as built\n"

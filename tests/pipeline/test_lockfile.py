@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK = Lock(
-    schema="ab12", templates={"b.sql.j2": "2", "a.sql.j2": "1"}, tool="0.1.0", postgres=18, open=("1_a.sql",)
+    schema="ab12",
+    templates={"b.sql.j2": "2", "a.sql.j2": "1"},
+    tool="0.1.0",
+    postgres=18,
+    open=("1_a.sql",),
+    history="3f=",
 )
 
 
 def test_a_lock_is_sorted_toml() -> None:
     assert LOCK.render().decode() == (
         "# Written by `pgsluice build`; do not edit.\n"
+        'history = "3f="\n'
         'open = "1_a.sql"\n'
         "postgres = 18\n"
         'schema = "ab12"\n'
@@ -46,6 +52,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
         st.integers(0, 99),
         st.lists(TEXT).map(tuple),
         st.booleans(),
+        TEXT,
+        TEXT,
     )
 )
 def test_a_lock_reads_back(tmp_path_factory: pytest.TempPathFactory, lock: Lock) -> None:

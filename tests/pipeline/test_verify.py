@@ -48,6 +48,7 @@ class Tree:
             tool="0.1.0",
             postgres=18,
             open=(opened,) if opened else (),
+            history=compute_sum(self.migrations).total,
         )
         (self.migrations / LOCK_NAME).write_bytes(lock.render())
 
@@ -297,6 +298,26 @@ def test_a_stale_schema(tree: Tree, opened: str | None, hint: str) -> None:
         f"migrations/app/pgsluice.lock records {before}…\n"
         f"{hint}"
     ]
+
+
+def test_a_history_that_was_recorded_again(tree: Tree) -> None:
+    before = compute_sum(tree.migrations).total
+    (tree.migrations / FIRST).write_text("select 'edited';\n")
+    after = compute_sum(tree.migrations)
+    (tree.migrations / SUM_NAME).write_bytes(after.render())
+    assert tree.texts() == [
+        "stale-history migrations/app/atlas.sum\n"
+        "migrations/app/atlas.sum was written anew after the last proved build\n"
+        f"it records h1:{after.total}, migrations/app/pgsluice.lock h1:{before}\n"
+        "pgsluice build"
+    ]
+
+
+def test_a_lock_that_does_not_name_its_history_is_no_finding(tree: Tree) -> None:
+    path = tree.migrations / LOCK_NAME
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("history")))
+    assert tree.codes() == []
 
 
 def test_a_new_schema_file_is_stale(tree: Tree) -> None:

@@ -40,6 +40,7 @@ Progress = Callable[[str], None]
 # What a build mends by itself.
 TOLERATED: Final = frozenset(
     {
+        FindingCode.STALE_HISTORY,
         FindingCode.STALE_SCHEMA,
         FindingCode.STALE_TEMPLATE,
         FindingCode.TEMPLATE_WITHOUT_MIGRATION,
@@ -83,9 +84,9 @@ class BuildResult:
 class Task:
     """Which migration a build makes: `base` is the history before it, `old` its files so far.
 
-    `intact` says that the folder holds what was recorded, the open migration included; `stale` that the
-    schema is not the one of the last proved build; `online` asks for files between which the database stays
-    in use.
+    `intact` says that the folder holds what was recorded, the open migration included; `stale` that schema
+    or migrations are not the ones of the last proved build; `online` asks for files between which the
+    database stays in use.
     """
 
     name: str | None
@@ -239,7 +240,7 @@ def choose(project: Project, target: Target, *, name: str | None, online: bool |
         old,
         lock,
         intact=codes <= TOLERATED,
-        stale=FindingCode.STALE_SCHEMA in codes,
+        stale=bool(codes & {FindingCode.STALE_SCHEMA, FindingCode.STALE_HISTORY}),
         online=was_online if online is None else online,
     )
 
@@ -294,7 +295,7 @@ def _is_written_anew(finding: Finding, project: Project, target: Target, opened:
 def is_current(target: Target, task: Task, *, name: str | None) -> bool:
     """Whether the last proved build was of exactly these files, so that no database has to be asked."""
     lock = task.lock
-    if lock is None or not task.intact or task.stale or lock.tool != __version__:
+    if lock is None or not lock.history or not task.intact or task.stale or lock.tool != __version__:
         return False
     if task.old and lock.online != task.online:
         return False
@@ -370,5 +371,6 @@ def _write(
     folder = target.migrations_dir
     recorded = compute_sum(folder, replace={path.name: content for path, content in files.items()})
     new = {path: None for path in files if path not in seen}
+    lock = replace(lock, history=recorded.total)
     changes = {**files, folder / SUM_NAME: recorded.render(), folder / LOCK_NAME: lock.render()}
     publish_files(project.root, changes, expect={**seen, **new})

@@ -32,6 +32,7 @@ class FindingCode(StrEnum):
     CR_FOUND = "cr-found"
     NUMBER_ORDER = "number-order"
     MISSING_LOCK = "missing-lock"
+    STALE_HISTORY = "stale-history"
     STALE_SCHEMA = "stale-schema"
     STALE_TEMPLATE = "stale-template"
     TEMPLATE_WITHOUT_MIGRATION = "template-without-migration"

@@ -23,6 +23,7 @@ TEMPLATE_SUFFIX: Final = ".sql.j2"
 
 _HEADER: Final = "# Written by `pgsluice build`; do not edit.\n"
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "history": (str,),
     "made": (str,),
     "online": (bool,),
     "open": (str, list),
@@ -41,7 +42,8 @@ class Lock:
     `schema` is the digest of the schema folder, `templates` the digests of the target's templates by file
     name, `tool` the version of pgsluice, `postgres` the major version that the last build ran on, `open`
     the file names of the migration that the next build regenerates: one, or several when it is `online`;
-    `made` is the digest of the schema from which the newest migration was made.
+    `made` is the digest of the schema from which the newest migration was made; `history` is the total of
+    `atlas.sum`, so the migrations that were proved. Empty: not known.
     """
 
     schema: str
@@ -51,10 +53,13 @@ class Lock:
     open: tuple[str, ...] = ()
     online: bool = False
     made: str = ""
+    history: str = ""
 
     def render(self) -> bytes:
         """The file's bytes."""
         lines = [_HEADER]
+        if self.history:
+            lines.append(f"history = {_quote(self.history)}\n")
         if self.made:
             lines.append(f"made = {_quote(self.made)}\n")
         if self.online:
@@ -149,6 +154,7 @@ def _from_table(table: Mapping[str, object], *, path: Path) -> Lock:
         open=names,
         online=table.get("online") is True,
         made=str(table.get("made", "")),
+        history=str(table.get("history", "")),
     )
 
 

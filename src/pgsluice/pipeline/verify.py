@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgsluice.errors import Location
-from pgsluice.pipeline.checksum import ConflictMarkersError, list_sql
+from pgsluice.pipeline.checksum import SUM_NAME, ConflictMarkersError, list_sql, read_sum
 from pgsluice.pipeline.finding import Finding, FindingCode, TargetFiles, migration_name, quoted
 from pgsluice.pipeline.history import RESERVED_NAMES
 from pgsluice.pipeline.lockfile import LOCK_NAME, TEMPLATE_SUFFIX, Lock, digest_templates, read_lock
@@ -33,8 +33,10 @@ def verify_target(project: Project, target: Target) -> tuple[Finding, ...]:
         lock = read_lock(target.migrations_dir)
     except ConflictMarkersError as exc:
         return (*verify_sum(files, opened=()), files.conflict(LOCK_NAME, exc))
-    opened = lock.open if lock else ()
-    return (*verify_sum(files, opened=opened), *_verify_lock(files, lock))
+    changed = tuple(verify_sum(files, opened=lock.open if lock else ()))
+    # a history that is not the recorded one has been named already
+    stale = _stale_history(files, lock) if lock is not None and not changed else ()
+    return (*changed, *stale, *_verify_lock(files, lock))
 
 
 def _verify_lock(files: TargetFiles, lock: Lock | None) -> Iterator[Finding]:
@@ -57,6 +59,21 @@ def _verify_lock(files: TargetFiles, lock: Lock | None) -> Iterator[Finding]:
     opened = lock.open if lock is not None else ()
     named = [name for name in migrations if name not in opened[1:]]
     yield from _verify_templates(files, lock, names={migration_name(name): name for name in named})
+
+
+def _stale_history(files: TargetFiles, lock: Lock) -> Iterator[Finding]:
+    """Whether the migrations that `atlas.sum` records are the ones of the last proved build."""
+    recorded = read_sum(files.folder / SUM_NAME)
+    if recorded is None or lock.history in ("", recorded.total):
+        return
+    place = Location(files.path(SUM_NAME))
+    yield Finding(
+        FindingCode.STALE_HISTORY,
+        f"{place} was written anew after the last proved build",
+        place,
+        files.build,
+        (f"it records h1:{recorded.total}, {files.path(LOCK_NAME)} h1:{lock.history}",),
+    )
 
 
 def _stale_schema(files: TargetFiles, lock: Lock) -> Iterator[Finding]:

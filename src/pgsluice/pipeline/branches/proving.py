@@ -110,9 +110,16 @@ def prove(
         )
         if not texts and not layout.closed and shared_lock is not None:
             lock = replace(lock, open=shared_lock.open, online=shared_lock.online, made=shared_lock.made)
-        recorded = compute_sum(to.migrations_dir).render()
+        recorded = compute_sum(to.migrations_dir)
+        lock = replace(lock, history=recorded.total)
     return Proved(
-        {**kept, **texts}, recorded, lock, made.plan, server.description, rebuilt=tuple(texts), fixtures=ran
+        {**kept, **texts},
+        recorded.render(),
+        lock,
+        made.plan,
+        server.description,
+        rebuilt=tuple(texts),
+        fixtures=ran,
     )
 
 

@@ -103,7 +103,8 @@ def rehash_target(
     if not check:
         _refuse_changes(files, changes, accept=accept)
         _refuse_interleaved(files, record, accept=accept)
-    rendered = compute_sum(folder).render()
+    recorded = compute_sum(folder)
+    rendered = recorded.render()
     warnings = (*_record_warnings(files, record), *_file_warnings(files, present, changes))
     differs = rendered != before
     if differs and not check:
@@ -117,14 +118,16 @@ def rehash_target(
         warnings,
         differs=differs,
         written=differs and not check,
-        then=files.command(_next_command(target)),
+        then=files.command(_next_command(target, recorded.total)),
     )
 
 
-def _next_command(target: Target) -> str:
-    """What comes after: without a lock nothing was proved yet, and one in conflict needs a rebase."""
-    sides = len(locks_here(target))
-    return "rebase" if sides > 1 else "check" if sides else "build"
+def _next_command(target: Target, total: str) -> str:
+    """What comes after: a folder that was not proved needs a build, a lock in conflict a rebase."""
+    sides = locks_here(target)
+    if len(sides) > 1:
+        return "rebase"
+    return "verify" if [side.history for side in sides] == [total] else "build"
 
 
 def _committed(project: Project, target: Target) -> Mapping[str, bytes]:
