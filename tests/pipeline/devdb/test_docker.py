@@ -7,16 +7,17 @@ import os
 import secrets
 import shlex
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
 
-from pgsluice.errors import InputError, UnreachableError
+from pgsluice.errors import InputError, PipelineError, UnreachableError
 from pgsluice.pipeline.devdb import open_dev, stop_dev
 from pgsluice.pipeline.devdb.docker_container import ROOT_LABEL, SERVER_LABEL
+from pgsluice.pipeline.devdb.docker_engine import open_engine
 from pgsluice.pipeline.devdb.folders import runtime_base
 from tests.e2e.project import SEQUENCE, Project
 
@@ -42,13 +43,12 @@ Container = Any
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
     """The engine that answers here."""
-    docker = pytest.importorskip("docker", reason="Docker's Python SDK is not installed")
-    try:
-        client = docker.from_env()
-    except docker.errors.DockerException as exc:
-        pytest.skip(f"no Docker engine answers: {exc}")
-    yield client
-    client.close()
+    with ExitStack() as stack:
+        try:
+            engine = stack.enter_context(open_engine())
+        except PipelineError as exc:
+            pytest.skip(exc.message)
+        yield engine.client
 
 
 @pytest.fixture(scope="session")
