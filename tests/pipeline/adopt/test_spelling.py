@@ -27,6 +27,15 @@ TEXTS = {
         "CREATE VIEW app.v AS\n SELECT 'X'::text AS x\n   FROM app.t",
         "create view app.v as\n select 'X'::text as x\n   from app.t",
     ),
+    "commas": (
+        "CREATE TABLE t (\n    a numeric(12,2),\n    b text DEFAULT 'x,y'\n)",
+        "create table t (\n  a numeric(12, 2),\n  b text default 'x,y'\n)",
+    ),
+    "long lines": (
+        f"ALTER TABLE app.t ADD CONSTRAINT {'k' * 60} FOREIGN KEY (a) REFERENCES app.u(b) ON DELETE CASCADE",
+        f"alter table app.t\n  add constraint {'k' * 60} foreign key (a)\n"
+        "  references app.u(b) on delete cascade",
+    ),
     "tabs": ("CREATE TYPE app.c AS (\n\tx integer\n)", "create type app.c as (\n  x integer\n)"),
 }
 

@@ -10,6 +10,14 @@ from pgsluice.pipeline.digest import Token, TokenKind, tokens
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+WIDTH: Final = 100
+# The words that begin a clause, for statements that are one long line.
+BREAKS: Final = {
+    "AlterTableStmt": frozenset({"add", "references"}),
+    "CommentStmt": frozenset({"is"}),
+    "CreateTrigStmt": frozenset({"after", "before", "execute", "instead", "when"}),
+    "IndexStmt": frozenset({"include", "on", "where"}),
+}
 WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 INDENT: Final = re.compile(r"(?<=\n)[ \t]+")
 # The server lays these out by itself, and aligns lines on each other.
@@ -26,11 +34,29 @@ def spell(text: str, kind: str, *, relay: bool = True) -> str:
     """
     relaid = relay and kind not in PRINTED_BY_SERVER
     pieces: list[str] = []
-    position = 0
+    position, before = 0, ""
     for token in code(text):
         gap = text[position : token.start]
+        if not gap and before == ",":
+            gap = " "
         pieces.append(INDENT.sub(_halved, gap) if relaid else gap)
         pieces.append(token.text.lower() if WORD.fullmatch(token.text) else token.text)
+        position, before = token.start + len(token.text), token.text
+    return _broken("".join(pieces), BREAKS.get(kind, frozenset()))
+
+
+def _broken(text: str, words: frozenset[str]) -> str:
+    """The statement with a line break before each of these words, where a line is too long without."""
+    if not words or max(map(len, text.split("\n"))) < WIDTH:
+        return text
+    pieces: list[str] = []
+    position, depth = 0, 0
+    for token in code(text):
+        gap = text[position : token.start]
+        if depth == 0 and token.text in words and gap == " ":
+            gap = "\n  "
+        depth += (token.text == "(") - (token.text == ")")
+        pieces += [gap, token.text]
         position = token.start + len(token.text)
     return "".join(pieces)
 
