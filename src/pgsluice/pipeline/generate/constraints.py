@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.generate.lineage import (
     brought_by,
@@ -18,6 +18,9 @@ from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, chang
 from pgsluice.pipeline.generate.tables import constraint_body
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Hazard, Phase, RowCheck, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ONLY: Final = re.compile(r"^(CREATE (?:UNIQUE )?INDEX .*?) ON ONLY ", re.DOTALL)
 
@@ -34,7 +37,7 @@ def _create(new: Object, scene: Scene) -> list[Step]:
         else (Hazard("scans-table", f"{table} is checked or indexed under a lock"),)
     )
     sql = f"ALTER TABLE {qualified(new.path[:2])} ADD CONSTRAINT {ident(new.path[2])} {constraint_body(new)}"
-    comment = _index_comment(None, new)
+    comment = [*_own_index_statistics(None, new), *_index_comment(None, new)]
     work = _work(new, scene)
     return [Step(sql, Phase.ENFORCE, hazards, checks=violations(new, scene), work=work), *comment]
 
@@ -58,6 +61,12 @@ def _bring(new: Object, scene: Scene) -> list[Step]:
     if new.get("type") == "n" and joins_tree(new, scene):
         return name_not_null(new)
     return []
+
+
+def _own_index_statistics(old: Object | None, new: Object) -> list[Step]:
+    """Of the index that stands behind an exclusion constraint."""
+    name = qualified((new.path[0], new.path[2]))
+    return _targets(name, old.get("index_statistics") if old else None, new.get("index_statistics"))
 
 
 def _index_comment(old: Object | None, new: Object) -> list[Step]:
@@ -167,9 +176,15 @@ def _alter(old: Object, new: Object, scene: Scene) -> Alteration | None:
         sql = f"ALTER TABLE {qualified(new.path[:2])} VALIDATE CONSTRAINT {ident(new.path[2])}"
         step = Step(sql, Phase.ENFORCE, (hazard,), checks=violations(new, scene), work=Work.VALIDATE)
         return Alteration((step,))
-    if facets <= {"index_options", "index_tablespace", "index_comment"}:
+    if facets <= {"index_options", "index_tablespace", "index_comment", "index_statistics"}:
         index = f"ALTER INDEX {qualified((new.path[0], new.path[2]))}"
-        return Alteration((*_storage(index, old, new, facet="index_options"), *_index_comment(old, new)))
+        return Alteration(
+            (
+                *_storage(index, old, new, facet="index_options"),
+                *_own_index_statistics(old, new),
+                *_index_comment(old, new),
+            )
+        )
     return None
 
 
@@ -235,12 +250,14 @@ def _index_checks(new: Object, scene: Scene) -> tuple[RowCheck, ...]:
 
 
 def _index_statistics(old: Object | None, new: Object) -> list[Step]:
-    was, now = (old.get("column_statistics") if old else None) or {}, new.get("column_statistics") or {}
+    had = old.get("column_statistics") if old else None
+    return _targets(qualified(new.path), had, new.get("column_statistics"))
+
+
+def _targets(index: str, had: Mapping[str, int] | None, want: Mapping[str, int] | None) -> list[Step]:
+    was, now = had or {}, want or {}
     return [
-        Step(
-            f"ALTER INDEX {qualified(new.path)} ALTER COLUMN {number} SET STATISTICS {now.get(number, -1)}",
-            Phase.INSTALL,
-        )
+        Step(f"ALTER INDEX {index} ALTER COLUMN {number} SET STATISTICS {now.get(number, -1)}", Phase.INSTALL)
         for number in sorted(was.keys() | now.keys())
         if was.get(number) != now.get(number)
     ]

@@ -29,7 +29,7 @@ def decorate_new(new: Object, scene: Scene) -> list[Step]:
     if new.get("owner") is not None:
         have = _given_to(str(new.get("owner")), have)
     steps += _grants(new, have, _grants_of(new, scene.after), scene) + _column_grants(None, new)
-    return steps + _identity_sequence(None, new, scene)
+    return steps + _identity_sequence(None, new, scene) + _extensions(None, new)
 
 
 def decorate_changed(old: Object, new: Object, scene: Scene) -> list[Step]:
@@ -40,7 +40,7 @@ def decorate_changed(old: Object, new: Object, scene: Scene) -> list[Step]:
     if old.get("owner") != new.get("owner"):
         have = _given_to(new.get("owner") or scene.before.runner, have)
     steps += _grants(new, have, _grants_of(new, scene.after), scene) + _column_grants(old, new)
-    return steps + _identity_sequence(old, new, scene)
+    return steps + _identity_sequence(old, new, scene) + _extensions(old, new)
 
 
 def _given_to(owner: str, grants: Iterable[Value]) -> Sequence[Value]:
@@ -69,6 +69,16 @@ def _identity_sequence(old: Object | None, new: Object, scene: Scene) -> list[St
     else:
         have = _initial_grants(sequence, scene.before)
     return steps + _grants(sequence, have, _grants_of(sequence, scene.after), scene)
+
+
+def _extensions(old: Object | None, new: Object) -> list[Step]:
+    """The extensions with which the object is dropped."""
+    was, now = set((old.get("extensions") if old else None) or ()), set(new.get("extensions") or ())
+    return [
+        Step(f"ALTER {identity(new)} {verb} ON EXTENSION {ident(name)}", Phase.INSTALL)
+        for verb, names in (("NO DEPENDS", was - now), ("DEPENDS", now - was))
+        for name in sorted(names)
+    ]
 
 
 def _owner(new: Object) -> list[Step]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.snapshot import Address, Object
 from pgsluice.pipeline.statement import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def _drop(old: Object, scene: Scene) -> list[Step]:
@@ -52,9 +57,35 @@ def _alter_operator(old: Object, new: Object, scene: Scene) -> Alteration | None
 
 def _create_family(new: Object, scene: Scene) -> list[Step]:
     implicit = Address("operator class", new.path)
-    if implicit in scene.after.objects and scene.after.objects[implicit].get("family") == list(new.path[:2]):
+    members = _members(new)
+    by_class = scene.after.objects.get(implicit)
+    if by_class is not None and by_class.get("family") == list(new.path[:2]) and not members:
         return []
-    return [Step(f"CREATE {identity(new)}", Phase.INSTALL)]
+    return [Step(f"CREATE {identity(new)}", Phase.INSTALL), *_change_members(new, "ADD", members.values())]
+
+
+def _members(family: Object | None) -> dict[str, str]:
+    """The loose operators and functions of a family: each as it is added, by the words that drop it."""
+    found: dict[str, str] = {}
+    for strategy, operator, sort, left, right in (family.get("operators") if family else None) or ():
+        purpose = f" FOR ORDER BY {sort}" if sort else ""
+        found[f"OPERATOR {strategy} ({left}, {right})"] = f"OPERATOR {strategy} {operator}{purpose}"
+    for number, left, right, function in (family.get("functions") if family else None) or ():
+        words = f"FUNCTION {number} ({left}, {right})"
+        found[words] = f"{words} {function}"
+    return found
+
+
+def _change_members(family: Object, verb: str, members: Iterable[str]) -> list[Step]:
+    listed = ",\n  ".join(members)
+    return [Step(f"ALTER {identity(family)} {verb}\n  {listed}", Phase.INSTALL)] if listed else []
+
+
+def _alter_family(old: Object, new: Object, scene: Scene) -> Alteration:
+    was, now = _members(old), _members(new)
+    gone = [words for words, added in was.items() if now.get(words) != added]
+    come = [added for words, added in now.items() if was.get(words) != added]
+    return Alteration((*_change_members(new, "DROP", gone), *_change_members(new, "ADD", come)))
 
 
 def _drop_family(old: Object, scene: Scene) -> list[Step]:
@@ -120,7 +151,7 @@ def _create_conversion(new: Object, scene: Scene) -> list[Step]:
 
 
 OPERATOR = Kind(_create_operator, _drop, _alter_operator)
-OPERATOR_FAMILY = Kind(_create_family, _drop_family, _only_rebuilt)
+OPERATOR_FAMILY = Kind(_create_family, _drop_family, _alter_family)
 OPERATOR_CLASS = Kind(_create_class, _drop, _only_rebuilt)
 CAST = Kind(_create_cast, _drop, _only_rebuilt)
 COLLATION = Kind(_create_collation, _drop, _only_rebuilt)

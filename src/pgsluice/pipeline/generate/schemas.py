@@ -46,7 +46,8 @@ def _create_member(new: Object, scene: Scene) -> list[Step]:
 
 
 def _drop_member(old: Object, scene: Scene) -> list[Step]:
-    if Address("extension", old.path[:1]) not in scene.after.objects:
+    extension = Address("extension", old.path[:1])
+    if extension in scene.before.objects and extension not in scene.after.objects:
         return []
     return grant_steps(old.get("grants"), old.get("initial"), on=old.path[1])
 

@@ -111,4 +111,4 @@ def changed(old: Object, new: Object) -> set[str]:
         for facet in old.facets.keys() | new.facets.keys()
         if old.facets.get(facet) != new.facets.get(facet)
     }
-    return names - {"owner", "comment", "grants", "column_comments", "column_grants"}
+    return names - {"owner", "comment", "grants", "column_comments", "column_grants", "extensions"}

@@ -16,6 +16,9 @@ COLUMN: Final = r'(?:"\*VALUES\*"\.)?column\d+(?: AS (?:[\w$]+|"(?:[^"]|"")+"))?
 VALUES: Final = re.compile(
     rf'\s*SELECT ({COLUMN}(?:,\s+{COLUMN})*)\s+FROM \((VALUES .*)\) "\*VALUES\*"', re.DOTALL
 )
+SET_IN_PLACE: Final = frozenset(
+    {"clustered_on", "column_statistics", "column_settings", "options", "tablespace", "access_method"}
+)
 
 
 def _create(new: Object, scene: Scene) -> list[Step]:
@@ -91,17 +94,35 @@ def _create_materialized(new: Object, scene: Scene) -> list[Step]:
     hazard = Hazard(
         "runs-query", f"the query of {'.'.join(new.path)} runs while the migration holds its locks"
     )
-    return [Step(sql, Phase.INSTALL, () if new.get("unpopulated") else (hazard,)), *_statistics(None, new)]
-
-
-def _statistics(old: Object | None, new: Object) -> list[Step]:
-    was, now = (old.get("column_statistics") if old else None) or {}, new.get("column_statistics") or {}
-    view = f"ALTER MATERIALIZED VIEW {qualified(new.path)}"
     return [
-        Step(f"{view} ALTER COLUMN {ident(column)} SET STATISTICS {now.get(column, -1)}", Phase.INSTALL)
+        Step(sql, Phase.INSTALL, () if new.get("unpopulated") else (hazard,)),
+        *_column_settings(None, new),
+    ]
+
+
+def _column_settings(old: Object | None, new: Object) -> list[Step]:
+    """Statistics targets, storage, compression and options of single columns."""
+    was, now = (old.get("column_statistics") if old else None) or {}, new.get("column_statistics") or {}
+    changes = [
+        (column, f"SET STATISTICS {now.get(column, -1)}")
         for column in sorted(was.keys() | now.keys())
         if was.get(column) != now.get(column)
     ]
+    had, have = (old.get("column_settings") if old else None) or {}, new.get("column_settings") or {}
+    for column in sorted(had.keys() | have.keys()):
+        first, second = had.get(column) or {}, have.get(column) or {}
+        if first.get("storage") != second.get("storage"):
+            storage = second.get("storage") or new.get("column_storage")[column]
+            changes.append((column, f"SET STORAGE {str(storage).upper()}"))
+        if first.get("compression") != second.get("compression"):
+            changes.append((column, f"SET COMPRESSION {second.get('compression') or 'default'}"))
+        before, after = first.get("options") or {}, second.get("options") or {}
+        if gone := sorted(before.keys() - after.keys()):
+            changes.append((column, f"RESET ({', '.join(map(ident, gone))})"))
+        if after and after != before:
+            changes.append((column, f"SET ({options(after)})"))
+    view = f"ALTER MATERIALIZED VIEW {qualified(new.path)}"
+    return [Step(f"{view} ALTER COLUMN {ident(column)} {words}", Phase.INSTALL) for column, words in changes]
 
 
 def _drop_materialized(old: Object, scene: Scene) -> list[Step]:
@@ -111,8 +132,8 @@ def _drop_materialized(old: Object, scene: Scene) -> list[Step]:
 def _alter_materialized(old: Object, new: Object, scene: Scene) -> Alteration | None:
     facets = changed(old, new)
     view = f"ALTER MATERIALIZED VIEW {qualified(new.path)}"
-    if facets <= {"clustered_on", "column_statistics", "options", "tablespace", "access_method"}:
-        steps = _statistics(old, new)
+    if facets <= SET_IN_PLACE:
+        steps = _column_settings(old, new)
         if "options" in facets:
             was, now = old.get("options") or {}, new.get("options") or {}
             gone = sorted(was.keys() - now.keys())

@@ -204,7 +204,8 @@ class UseCollector:
         return True
 
     def on_string(self, _: Node, value: Any, *, space: Space) -> bool:
-        self.add(Name(space, None, value))
+        # bare, or as `depends on extension` has it
+        self.add(Name(space, None, value["sval"] if isinstance(value, dict) else value))
         return True
 
     def on_object(self, node: Node, value: Any) -> bool:

@@ -28,6 +28,18 @@ select
       select s.spcname from pg_class as ic join pg_tablespace as s on s.oid = ic.reltablespace where ic.oid = k.conindid) end,
     'index_comment', case when k.contype in ('p', 'u', 'x') then (select e.description from pg_description as e
       where e.objoid = k.conindid and e.classoid = 'pg_class'::regclass and e.objsubid = 0) end,
+    'index_invalid', case when k.contype in ('p', 'u', 'x') then (
+      select nullif(not x.indisvalid, false) from pg_index as x where x.indexrelid = k.conindid) end,
+    'index_statistics', case when k.contype = 'x' then (select jsonb_object_agg(a.attnum, a.attstattarget)
+      from pg_attribute as a where a.attrelid = k.conindid and coalesce(a.attstattarget, -1) >= 0) end,
+    -- the triggers that watch over it can be disabled, and then nobody does
+    'triggers', case when k.contype in ('f', 'p', 'u', 'x') then (
+      select jsonb_agg(distinct jsonb_build_array(gn.nspname, gc.relname,
+        case g.tgenabled when 'D' then 'disable' when 'R' then 'enable replica' else 'enable always' end))
+      from pg_trigger as g
+      join pg_class as gc on gc.oid = g.tgrelid
+      join pg_namespace as gn on gn.oid = gc.relnamespace
+      where g.tgconstraint = k.oid and g.tgenabled <> 'O') end,
     'comment', (select e.description from pg_description as e
       where e.objoid = k.oid and e.classoid = 'pg_constraint'::regclass and e.objsubid = 0)
   ) as facets

@@ -33,6 +33,9 @@ from (
   select w.oid, 'pg_foreign_data_wrapper'::regclass, w.fdwowner, w.fdwacl,
     'FOREIGN DATA WRAPPER ' || quote_ident(w.fdwname), 'F'
   from pg_foreign_data_wrapper as w
+  union all
+  select l.oid, 'pg_language'::regclass, l.lanowner, l.lanacl, 'LANGUAGE ' || quote_ident(l.lanname), 'l'
+  from pg_language as l
 ) as o (oid, classid, owner, acl, target, letter)
 join pg_depend as d on d.classid = o.classid and d.objid = o.oid and d.deptype = 'e'
 join pg_extension as e on e.oid = d.refobjid and d.refclassid = 'pg_extension'::regclass
@@ -40,6 +43,6 @@ left join pg_init_privs as i on i.objoid = o.oid and i.classoid = o.classid and 
 cross join lateral (
   select o.oid, o.owner, o.acl, o.target, coalesce(i.initprivs, acldefault(o.letter, o.owner)) as initial
 ) as m
-where %(whole)s and e.oid >= 16384 and o.acl is not null
+where %(whole)s and (e.oid >= 16384 or o.letter = 'l') and o.acl is not null
   and array(select a::text from unnest(m.acl) as a order by a::text)
     <> array(select a::text from unnest(m.initial) as a order by a::text)

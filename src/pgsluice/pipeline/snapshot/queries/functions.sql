@@ -36,6 +36,10 @@ select
           from pg_operator as o join pg_namespace as opn on opn.oid = o.oprnamespace where o.oid = a.aggsortop) end,
         'parallel', case p.proparallel when 's' then 'safe' when 'r' then 'restricted' end))
       from pg_aggregate as a where a.aggfnoid = p.oid) end,
+    'extensions', (select jsonb_agg(e.extname order by e.extname collate "C")
+      from pg_depend as d join pg_extension as e on e.oid = d.refobjid
+      where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.refclassid = 'pg_extension'::regclass
+        and d.deptype = 'x'),
     'owner', nullif(pg_get_userbyid(p.proowner), %(runner)s::name),
     'grants', case when p.proacl is not null then coalesce((
       select jsonb_agg(jsonb_build_array(

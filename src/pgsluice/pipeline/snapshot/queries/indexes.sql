@@ -21,6 +21,10 @@ select
       where h.inhrelid = i.oid),
     'column_statistics', (select jsonb_object_agg(a.attnum, a.attstattarget) from pg_attribute as a
       where a.attrelid = i.oid and coalesce(a.attstattarget, -1) >= 0),
+    'extensions', (select jsonb_agg(e.extname order by e.extname collate "C")
+      from pg_depend as d join pg_extension as e on e.oid = d.refobjid
+      where d.classid = 'pg_class'::regclass and d.objid = i.oid and d.refclassid = 'pg_extension'::regclass
+        and d.deptype = 'x'),
     'comment', (select e.description from pg_description as e
       where e.objoid = i.oid and e.classoid = 'pg_class'::regclass and e.objsubid = 0)
   ) as facets

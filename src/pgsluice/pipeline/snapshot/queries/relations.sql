@@ -26,6 +26,8 @@ select
       where i.inhrelid = c.oid) end,
     'bound', case when c.relispartition then pg_get_expr(c.relpartbound, c.oid) end,
     '#bound_condition', case when c.relispartition then pg_get_partition_constraintdef(c.oid) end,
+    'detach_pending', case when c.relispartition then (
+      select nullif(i.inhdetachpending, false) from pg_inherits as i where i.inhrelid = c.oid) end,
     'inherits', case when not c.relispartition then (
       select jsonb_agg(jsonb_build_array(pn.nspname, p.relname) order by i.inhseqno) from pg_inherits as i
       join pg_class as p on p.oid = i.inhparent join pg_namespace as pn on pn.oid = p.relnamespace
@@ -61,6 +63,25 @@ select
     'column_statistics', case when c.relkind = 'm' then (
       select jsonb_object_agg(a.attname, a.attstattarget) from pg_attribute as a
       where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and coalesce(a.attstattarget, -1) >= 0) end,
+    'column_settings', case when c.relkind = 'm' then (
+      select jsonb_object_agg(a.attname, jsonb_strip_nulls(jsonb_build_object(
+        'storage', case when a.attstorage <> t.typstorage then case a.attstorage
+          when 'p' then 'plain' when 'e' then 'external' when 'm' then 'main' else 'extended' end end,
+        'compression', case a.attcompression when 'p' then 'pglz' when 'l' then 'lz4' end,
+        'options', (select jsonb_object_agg(o.option_name, o.option_value)
+          from pg_options_to_table(a.attoptions) as o))))
+      from pg_attribute as a join pg_type as t on t.oid = a.atttypid
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        and (a.attstorage <> t.typstorage or a.attcompression <> '' or a.attoptions is not null)) end,
+    '#column_storage', case when c.relkind = 'm' then (
+      select jsonb_object_agg(a.attname, case t.typstorage
+        when 'p' then 'plain' when 'e' then 'external' when 'm' then 'main' else 'extended' end)
+      from pg_attribute as a join pg_type as t on t.oid = a.atttypid
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) end,
+    'extensions', case when c.relkind = 'm' then (select jsonb_agg(e.extname order by e.extname collate "C")
+      from pg_depend as d join pg_extension as e on e.oid = d.refobjid
+      where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.refclassid = 'pg_extension'::regclass
+        and d.deptype = 'x') end,
     'column_grants', case when c.relkind in ('v', 'm') then (
       select jsonb_object_agg(a.attname, (
         select jsonb_agg(jsonb_build_array(

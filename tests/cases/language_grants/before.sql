@@ -1,0 +1,2 @@
+CREATE TABLE t (id int PRIMARY KEY);
+GRANT USAGE ON LANGUAGE plpgsql TO mx_app;
