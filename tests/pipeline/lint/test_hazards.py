@@ -24,6 +24,7 @@ DEFINER: Final = (
     "create function app.f() returns int language sql security definer set search_path = '' "
     "as $$ select 1 $$;\n"
 )
+UNPINNED: Final = DEFINER.replace("set search_path = '' ", "")
 LOCKS_HELD: Final = """
 select count(distinct l.relation) from pg_locks as l
 where l.pid = pg_backend_pid() and l.relation >= 16384
@@ -122,6 +123,41 @@ FOUND: Final = {
         f"{DEFINER}grant execute on function app.f() to public;",
         ["2 dangerous-grant-to-public"],
     ),
+    "all functions of a schema for everybody": (
+        f"{DEFINER}grant execute on all functions in schema app, b to public;",
+        ["2 dangerous-grant-to-public"],
+    ),
+    "an overload without a path beside one with a path": (
+        f"{UNPINNED}{DEFINER.replace('f()', 'f(a text)')}",
+        ["1 security-definer-path"],
+    ),
+    "an overload without a path beside one with its caller's rights": (
+        f"{UNPINNED}create function app.f(a text) returns int language sql as 'select 1';",
+        ["1 security-definer-path"],
+    ),
+    "a path pinned for another overload": (
+        f"{UNPINNED}create function app.f(a text) returns int language sql as 'select 1';\n"
+        "alter function app.f(text) set search_path = '';",
+        ["1 security-definer-path"],
+    ),
+    "a function without a path under another name": (
+        f"{UNPINNED}alter function app.f() rename to g;\nalter function app.g() set schema b;",
+        ["1 security-definer-path"],
+    ),
+    "a setting of the session by a call": (
+        "select pg_catalog.set_config('search_path', '', false);",
+        ["1 set-without-local"],
+    ),
+    "a subscription": (
+        "create subscription s connection 'host=x' publication p;\n"
+        "alter subscription s refresh publication;\nalter subscription s add publication q;",
+        ["1 cannot-run-in-transaction", "2 cannot-run-in-transaction", "3 cannot-run-in-transaction"],
+    ),
+    "names without a schema beside tables": (
+        "comment on table t is 'x';\nalter type st owner to joe;\nalter function f(int) stable;\n"
+        "alter function f(int) rename to g;",
+        ["1 unqualified-name", "2 unqualified-name", "3 unqualified-name", "4 unqualified-name"],
+    ),
 }
 
 NOT_FOUND: Final = {
@@ -163,6 +199,34 @@ NOT_FOUND: Final = {
         "alter table app.t enable row level security;"
     ),
     "a view that keeps its caller's rights": f"{INVOKER}drop view app.v;\n{INVOKER}",
+    "a path pinned later for types spelled otherwise": (
+        "create function app.f(a integer, b app.state[], out c int) returns int language sql "
+        "security definer as 'select 1';\n"
+        "create function app.f() returns int language sql as 'select 1';\n"
+        "alter function app.f(int4, state[]) set search_path = '';"
+    ),
+    "a path pinned later for a name with a schema": (
+        UNPINNED.replace("app.f", "public.f") + "alter function public.f set search_path = '';"
+    ),
+    "a function dropped again": f"{UNPINNED}drop function app.f();",
+    "all functions of a schema without owner's rights": (
+        "create function app.f() returns int language sql as 'select 1';\n"
+        "grant execute on all functions in schema app to reader;"
+    ),
+    "names of the query that rows are locked by": (
+        "select 1 from app.t for update of t;\nselect 1 from app.u as x for share of x skip locked;"
+    ),
+    "a setting of the transaction by a call": (
+        "select pg_catalog.set_config('search_path', '', true), current_setting('x', false);"
+    ),
+    "a subscription without a slot": (
+        "create subscription s connection 'host=x' publication p with (connect = false);\n"
+        "alter subscription s set publication p with (refresh = false);\nalter subscription s disable;"
+    ),
+    "names that have no schema": (
+        "comment on schema app is 'x';\ncomment on role joe is 'x';\nalter schema app owner to joe;\n"
+        "comment on column app.t.a is 'x';\ncomment on function app.f(int) is 'x';"
+    ),
     "grants to roles": "grant select on app.t to joe;\nrevoke all on app.t from public;",
 }
 
@@ -209,6 +273,20 @@ def test_a_view_of_the_history_that_loses_its_callers_rights(now: str, *, lost: 
     assert found == (["security-invoker-lost"] if lost else [])
 
 
+@pytest.mark.parametrize(
+    ("moved", "name"),
+    [
+        ("alter view app.v rename to w;", "app.w"),
+        ("alter view app.v set schema b;", "b.v"),
+        ("alter schema app rename to b;", "b.v"),
+    ],
+)
+def test_a_view_keeps_its_callers_rights_under_another_name(moved: str, name: str) -> None:
+    (finding,) = hazards(f"create or replace view {name} as select 2 as a;", before=[INVOKER, moved])
+    assert finding.message == f"view {name} had security_invoker and loses it"
+    assert hazards(moved, before=[INVOKER]) == []
+
+
 def test_rights_given_up_earlier_are_not_lost_again() -> None:
     given_up = "create or replace view app.v as select 2 as a;"
     assert hazards("create or replace view app.v as select 3 as a;", before=[INVOKER, given_up]) == []
@@ -226,6 +304,14 @@ def test_rights_given_up_earlier_are_not_lost_again() -> None:
             ["row-security-lost"],
         ),
         (
+            "create table app.n (id bigint);\nalter table app.t rename to o;\nalter table app.n rename to t;",
+            ["row-security-lost"],
+        ),
+        ("alter table app.t rename to o;", []),
+        ("alter table app.t set schema b;\ndrop policy own on b.t;", ["no-policy-left"]),
+        ("alter policy own on app.t rename to other;\ndrop policy other on app.t;", ["no-policy-left"]),
+        (f"alter policy own on app.t rename to other;\n{POLICY}drop policy other on app.t;", []),
+        (
             "drop table app.t;\ncreate table app.t (id bigint);\n"
             f"alter table app.t enable row level security;\n{POLICY}",
             [],
@@ -234,6 +320,26 @@ def test_rights_given_up_earlier_are_not_lost_again() -> None:
 )
 def test_a_table_of_the_history_that_loses_its_guard(now: str, expected: list[str]) -> None:
     assert [finding.rule for finding in hazards(now, before=[GUARDED])] == expected
+
+
+@pytest.mark.parametrize(
+    ("moved", "name"),
+    [
+        ("alter table app.t rename to o;", "app.o"),
+        ("alter table app.t set schema b;", "b.t"),
+        ("alter schema app rename to b;", "b.t"),
+    ],
+)
+def test_a_table_keeps_its_guard_under_another_name(moved: str, name: str) -> None:
+    before = [GUARDED, moved]
+    assert rules(hazards(f"drop policy own on {name};", before=before)) == ["1 no-policy-left"]
+    assert hazards("create table app.t (id int);\ncreate table app.n (id int);", before=before) == []
+
+
+def test_a_function_that_has_its_callers_rights_by_now_may_be_granted() -> None:
+    replaced = "create or replace function app.f() returns int language sql as 'select 1';"
+    grant = "grant execute on function app.f() to public;"
+    assert rules(hazards(grant, before=[DEFINER, replaced])) == ["1 grant-to-public"]
 
 
 def test_schema_files_are_asked_for_paths_and_grants_alone() -> None:

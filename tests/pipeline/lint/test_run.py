@@ -53,7 +53,13 @@ def test_squawk_keeps_silent_about_new_and_temporary_tables_and_safe_recipes(fol
         "CREATE TEMPORARY TABLE old ON COMMIT DROP AS SELECT 1 AS a;\n"
         "CREATE INDEX ON old (a);\n"
         "ALTER TABLE app.u ADD CONSTRAINT u_x CHECK (x IS NOT NULL) NOT VALID;\n"
-        "ALTER TABLE app.u ADD COLUMN v integer GENERATED ALWAYS AS (id * 2) VIRTUAL;\n",
+        "ALTER TABLE app.u ADD COLUMN v integer GENERATED ALWAYS AS (id * 2) VIRTUAL;\n"
+        "ALTER TABLE app.t RENAME TO t2;\n"
+        "CREATE INDEX t_n ON app.t2 (n);\n"
+        "ALTER DOMAIN app.d ADD CONSTRAINT c CHECK (value > 0) NOT VALID;\n"
+        "CREATE FUNCTION app.f() RETURNS integer LANGUAGE sql AS 'select 1';\n"
+        "DROP FUNCTION app.f();\n"
+        "DROP TABLE app.t2, old, pg_temp.o;\n",
     )
     folder.write(SECOND, OUTSIDE + "CREATE TABLE app.n (id bigint);\nCREATE INDEX n_id ON app.n (id);\n")
     folder.write("migrations/app/0003_v.sql", "ALTER TABLE app.u VALIDATE CONSTRAINT u_x;\n")
@@ -75,6 +81,16 @@ def test_squawk_finds_what_blocks(folder: Folder) -> None:
     ]
     assert str(found[1].location) == f"{FIRST}:4:3"
     assert found[0].recipe == "Use `concurrently` to avoid blocking writes"
+
+
+def test_a_table_that_is_made_again_or_was_there_is_no_new_one(folder: Folder) -> None:
+    folder.write(FIRST, "CREATE TABLE app.t (id bigint);\n")
+    folder.write(SECOND, "DROP TABLE app.t;\nCREATE TABLE app.t (id bigint);\n")
+    folder.write(
+        "migrations/app/0003_t.sql",
+        "CREATE TABLE IF NOT EXISTS app.t (id bigint);\nALTER TABLE app.t ALTER COLUMN id TYPE integer;\n",
+    )
+    assert rules(folder.lint().findings) == ["1 squawk/ban-drop-table", "2 squawk/changing-column-type"]
 
 
 def test_the_recipe_for_a_generated_file_is_a_command(folder: Folder) -> None:

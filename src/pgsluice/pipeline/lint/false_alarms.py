@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 NOT_NULL: Final = "adding-not-nullable-field"
 DROP: Final = "ban-drop-"
 DEFAULT: Final = "adding-field-with-default"
+TEMPORARY: Final = "pg_temp"
+DOMAIN: Final = "ban-alter-domain-with-add-constraint"
 
 _MADE_RELATIONS: Final = {
     "CompositeTypeStmt": "typevar",
@@ -50,13 +52,17 @@ _OF_TYPES: Final = frozenset({"ban-char-field", "prefer-timestamp-tz", "identifi
 def without_false_alarms(findings: Iterable[LintFinding], context: Context) -> Iterator[LintFinding]:
     """The findings that stand."""
     script = context.script
-    created = _created(script)
+    created = _created(context)
     for finding in findings:
         statement = _statement(script, finding)
         if finding.engine is Engine.SQUAWK and statement is not None:
             if finding.rule not in _OF_TYPES and _target(statement) in _before(created, statement):
                 continue
-            if finding.rule.startswith(DROP) and _comes_back(statement, script):
+            if finding.rule.startswith(DROP) and _is_passing(statement, script, _before(created, statement)):
+                continue
+            if finding.rule == DOMAIN and statement.node.get("def", {}).get("Constraint", {}).get(
+                "skip_validation"
+            ):
                 continue
             if finding.rule == DEFAULT and _is_virtual(statement, finding, script):
                 continue
@@ -71,13 +77,19 @@ def _statement(script: Script, finding: LintFinding) -> ScriptStatement | None:
     return next((one for one in script.statements if one.start <= offset < one.end), None)
 
 
-def _created(script: Script) -> list[tuple[Name, int]]:
+def _created(context: Context) -> list[tuple[Name, int]]:
     """The tables that the file makes, and where: nobody uses them yet."""
     found: list[tuple[Name, int]] = []
-    for statement in script.statements:
+    for statement in context.script.statements:
         node = statement.node
         if statement.kind == "CreateStmt":
-            found.append((relation_name(node["relation"]), statement.start))
+            name = relation_name(node["relation"])
+            if not (node.get("if_not_exists") and context.mentions(name[1].lower())):
+                found.append((name, statement.start))
+        elif statement.kind == "RenameStmt" and node.get("renameType") == "OBJECT_TABLE":
+            old = relation_name(node["relation"])
+            if any(name == old for name, _ in found):
+                found.append(((old[0], node["newname"]), statement.start))
         elif statement.kind in {"CreateTableAsStmt", "SelectStmt"}:
             into = (node.get("into") or node.get("intoClause") or {}).get("rel")
             if into is not None:
@@ -98,13 +110,17 @@ def _target(statement: ScriptStatement) -> Name | None:
     return None
 
 
-def _comes_back(statement: ScriptStatement, script: Script) -> bool:
-    """Whether all that a statement drops is made again below: it is rebuilt over a change."""
+def _is_passing(statement: ScriptStatement, script: Script, created: set[Name]) -> bool:
+    """Whether all that a statement drops is of this file, or made again below: rebuilt over a change.
+
+    A table that is made again is another one, without its rows.
+    """
     if statement.kind != "DropStmt":
         return False
-    gone = {split_words(parts) for parts in dropped(statement.node)}
-    made = {_made(one) for one in script.statements if one.start > statement.start}
-    return gone <= made
+    gone = {split_words(parts) for parts in dropped(statement.node)} - created
+    if statement.node.get("removeType") == "OBJECT_TABLE":
+        return all(schema == TEMPORARY for schema, _ in gone)
+    return gone <= {_made(one) for one in script.statements if one is not statement}
 
 
 def _made(statement: ScriptStatement) -> Name | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.lint.script import Script, read_script
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pgsluice.pipeline.lint.model import FileKind
+
+
+KEPT_CHARS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,12 @@ class Context:
         for name, text in self.others():
             lower = text.lower()
             if any(needle in lower for needle in needles):
-                script = read_script(name, text)
+                script = _parsed(name, text) if len(text) <= KEPT_CHARS else read_script(name, text)
                 if script.is_valid:
                     yield script
+
+
+@lru_cache(1024)
+def _parsed(name: str, text: str) -> Script:
+    """An earlier file, which each later one asks about."""
+    return read_script(name, text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pgsluice.pipeline.lint.hazards.functions import definers
-from pgsluice.pipeline.lint.nodes import shown, split_words, words
+from pgsluice.pipeline.lint.hazards.functions import known_routines
+from pgsluice.pipeline.lint.nodes import shown, words
 from pgsluice.pipeline.lint.rules import found
 
 if TYPE_CHECKING:
@@ -45,15 +45,20 @@ def check_grants(context: Context) -> Iterator[LintFinding]:
 def _of_code(context: Context, statement: ScriptStatement, *, what: str) -> tuple[str, str]:
     """A grant on functions; on one with its owner's rights it is worse."""
     grant = statement.node
-    if grant.get("targtype") == "ACL_TARGET_OBJECT":
-        unsafe = definers(context)
-        for item in grant.get("objects", ()):
-            name = split_words(words(item.get("ObjectWithArgs", {}).get("objname")))
-            if name in unsafe:
-                return (
-                    "dangerous-grant-to-public",
-                    f"PUBLIC gets {what} on {shown(name)}, which runs with its owner's rights",
-                )
+    routines = known_routines(context)
+    unsafe = list(routines.definers())
+    if grant.get("targtype") == "ACL_TARGET_ALL_IN_SCHEMA":
+        schemas = [item.get("String", {}).get("sval") for item in grant.get("objects", ())]
+        given = [key for key in unsafe if key.name[0] in schemas]
+    else:
+        named = [routines.find(item["ObjectWithArgs"]) for item in grant.get("objects", ())]
+        given = [key for key in unsafe if key in named]
+    if given:
+        name = routines.called(given[0])
+        return (
+            "dangerous-grant-to-public",
+            f"PUBLIC gets {what} on {name}, which runs with its owner's rights",
+        )
     return "grant-to-public", f"PUBLIC gets {what} on {_objects(grant)}"
 
 

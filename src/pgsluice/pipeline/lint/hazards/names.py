@@ -42,6 +42,14 @@ _NAMED_BY: Final = {
 }
 
 
+_TYPES_OF: Final = {
+    "AlterObjectSchemaStmt": "objectType",
+    "AlterOwnerStmt": "objectType",
+    "CommentStmt": "objtype",
+    "RenameStmt": "renameType",
+}
+
+
 def check_names(context: Context) -> Iterator[LintFinding]:
     """Names that depend on the session's path."""
     script = context.script
@@ -80,13 +88,25 @@ def _unqualified(statement: ScriptStatement) -> set[str]:
     if kind == "CreateSchemaStmt":
         return set()
     own = {content.get("ctename", "") for name, content in walk(node) if name == "CommonTableExpr"}
+    locked = [
+        relation for name, content in walk(node) if name == "LockingClause" for relation in relations(content)
+    ]
     found_ = {
         one["relname"]
         for one in relations(node)
-        if "schemaname" not in one and one["relpersistence"] != "t" and not one["relname"].startswith("pg_")
+        if "schemaname" not in one
+        and one["relpersistence"] != "t"
+        and not one["relname"].startswith("pg_")
+        and one not in locked  # `for update of` takes the names that `from` gives
     } - own
     if kind == "DropStmt" and node.get("removeType") in _IN_SCHEMAS:
         found_ |= {parts[0] for parts in dropped(node) if len(parts) == 1}
+    if node.get(_TYPES_OF.get(kind, "")) in _IN_SCHEMAS and "object" in node:
+        found_ |= {parts[0] for parts in dropped({"objects": [node["object"]]}) if len(parts) == 1}
+    if kind == "AlterFunctionStmt":
+        found_ |= {
+            parts[0] for parts in dropped({"objects": [{"ObjectWithArgs": node["func"]}]}) if len(parts) == 1
+        }
     if kind in _NAMED_BY:
         parts = words(node.get(_NAMED_BY[kind]))
         if len(parts) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.lint.nodes import Name, commands, dropped, relation_name, shown, split_words
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.lint.hazards.context import Context
     from pgsluice.pipeline.lint.model import LintFinding
-    from pgsluice.pipeline.lint.script import ScriptStatement
+    from pgsluice.pipeline.lint.script import Node, ScriptStatement
 
 ENABLED: Final = "row security"
 FORCED: Final = "forced row security"
@@ -28,11 +28,17 @@ _SWITCHES: Final = {
 
 @dataclass(slots=True)
 class Table:
-    """What is known of a table's row security; a switch that no text set is absent."""
+    """What is known of a table's row security; a switch that no text set is absent.
+
+    `had_policy` says that it had one in this file or before it, `is_gone` that the name is free: the table was
+    dropped, or has another name where `is_moved`.
+    """
 
     switches: dict[str, bool] = field(default_factory=dict)
     policies: set[str] = field(default_factory=set)
+    had_policy: bool = False
     is_gone: bool = False
+    is_moved: bool = False
 
 
 class Tables:
@@ -54,10 +60,14 @@ class Tables:
                     self._table(name).switches[switch] = value
                     yield name, switch, value
         elif statement.kind == "CreatePolicyStmt":
-            self._table(relation_name(node["table"])).policies.add(node["policy_name"])
-        elif statement.kind == "RenameStmt" and node.get("renameType") == "OBJECT_TABLE":
+            table = self._table(relation_name(node["table"]))
+            table.policies.add(node["policy_name"])
+            table.had_policy = True
+        elif statement.kind == "RenameStmt":
+            yield from self._renamed(node)
+        elif statement.kind == "AlterObjectSchemaStmt" and "relation" in node:
             old = relation_name(node["relation"])
-            yield from self._rename(old, (old[0], node["newname"]))
+            yield from self._rename(old, (node["newschema"], old[1]))
         elif statement.kind == "DropStmt":
             self._drop(statement)
 
@@ -66,14 +76,35 @@ class Tables:
         if self._table(name).is_gone:
             yield from self._replace(name, Table())
 
+    def _renamed(self, node: Node) -> Iterator[tuple[Name, str, bool]]:
+        """A table, a policy, or the schema of tables gets another name."""
+        if node.get("renameType") == "OBJECT_TABLE":
+            old = relation_name(node["relation"])
+            yield from self._rename(old, (old[0], node["newname"]))
+        elif node.get("renameType") == "OBJECT_POLICY":
+            policies = self._table(relation_name(node["relation"])).policies
+            policies.discard(node["subname"])
+            policies.add(node["newname"])
+        elif node.get("renameType") == "OBJECT_SCHEMA":
+            for name in [one for one in self.tables if one[0] == node["subname"]]:
+                self.tables[node["newname"], name[1]] = self.tables.pop(name)
+
     def _rename(self, old: Name, new: Name) -> Iterator[tuple[Name, str, bool]]:
-        """A table that takes another's name may lack what that one had."""
+        """A table that takes another's name may lack what that one had; its own name is free, and had it."""
         if old in self.tables or new in self.tables:
-            yield from self._replace(new, self.tables.pop(old, Table()))
+            table = self.tables.pop(old, Table())
+            yield from self._replace(new, table)
+            self.tables[old] = Table(dict(table.switches), is_gone=True, is_moved=True)
+
+    def begin_file(self) -> None:
+        """A name that is free when a file begins may stand for something else."""
+        self.tables = {name: table for name, table in self.tables.items() if not table.is_moved}
+        for table in self.tables.values():
+            table.had_policy = bool(table.policies)
 
     def _replace(self, name: Name, table: Table) -> Iterator[tuple[Name, str, bool]]:
         before = self.tables.get(name, Table())
-        self.tables[name] = table
+        self.tables[name] = replace(table, is_gone=False, is_moved=False)
         for switch, value in before.switches.items():
             if value and not table.switches.get(switch):
                 yield name, switch, False
@@ -95,7 +126,6 @@ def check_rows(context: Context) -> Iterator[LintFinding]:
     if not any(_matters(statement) for statement in script.statements):
         return
     tables = _earlier(context)
-    had_policies = {name for name, table in tables.tables.items() if table.policies}
     lost: dict[tuple[Name, str], ScriptStatement] = {}
     unguarded: dict[Name, ScriptStatement] = {}
     for statement in script.statements:
@@ -104,9 +134,7 @@ def check_rows(context: Context) -> Iterator[LintFinding]:
                 lost.pop((name, switch), None)
             else:
                 lost[name, switch] = statement
-        if statement.kind == "CreatePolicyStmt":
-            had_policies.add(relation_name(statement.node["table"]))
-        elif _drops_policy(statement):
+        if _drops_policy(statement):
             for parts in dropped(statement.node):
                 unguarded[split_words(parts[:-1])] = statement
     for (name, switch), statement in lost.items():
@@ -120,7 +148,7 @@ def check_rows(context: Context) -> Iterator[LintFinding]:
     for name, statement in unguarded.items():
         table = tables.tables[name]
         enabled = table.switches.get(ENABLED)
-        if enabled and name in had_policies and not table.policies and not table.is_gone:
+        if enabled and table.had_policy and not table.policies and not table.is_gone:
             yield found(
                 "no-policy-left",
                 f"table {shown(name)} has row security and no policy any more",
@@ -134,7 +162,9 @@ def _matters(statement: ScriptStatement) -> bool:
         return any(command["subtype"] in _SWITCHES for command in commands(statement.node))
     if statement.kind == "DropStmt":
         return statement.node.get("removeType") in {"OBJECT_POLICY", "OBJECT_TABLE"}
-    return False
+    if statement.kind == "RenameStmt":
+        return statement.node.get("renameType") == "OBJECT_TABLE"
+    return statement.kind == "AlterObjectSchemaStmt"
 
 
 def _drops_policy(statement: ScriptStatement) -> bool:
@@ -145,8 +175,9 @@ def _earlier(context: Context) -> Tables:
     tables = Tables()
     if not context.mentions("row level security"):
         return tables
-    for script in context.before("row level security", "policy", "drop table", "rename to"):
+    for script in context.before("row level security", "policy", "drop table", "rename to", "set schema"):
         for statement in script.statements:
             for _ in tables.follow(statement):
                 pass
+    tables.begin_file()
     return tables

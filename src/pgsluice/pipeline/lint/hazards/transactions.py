@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pgsluice.pipeline.lint.nodes import commands, has_option
+from pgsluice.pipeline.lint.nodes import commands, has_option, option, walk, words
 from pgsluice.pipeline.lint.rules import found
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.lint.hazards.context import Context
     from pgsluice.pipeline.lint.model import LintFinding
-    from pgsluice.pipeline.lint.script import Script, ScriptStatement
+    from pgsluice.pipeline.lint.script import Node, Script, ScriptStatement
 
 NONE: Final = "-- atlas:txmode none"
 
@@ -72,11 +72,11 @@ def _control(script: Script, statement: ScriptStatement) -> Iterator[LintFinding
 
 
 def _needs_none(script: Script, statement: ScriptStatement) -> Iterator[LintFinding]:
-    words = _outside_only(statement)
-    if words is not None:
+    what = _outside_only(statement)
+    if what is not None:
         yield found(
             "cannot-run-in-transaction",
-            f"{words} in a file that runs in one transaction",
+            f"{what} in a file that runs in one transaction",
             script.location(statement),
             end_line=script.end_line(statement),
         )
@@ -104,6 +104,19 @@ def _outside_only(statement: ScriptStatement) -> str | None:
         return "detach partition concurrently"
     if kind == "ClusterStmt" and "relation" not in node:
         return "cluster of all tables"
+    return _of_subscription(kind, node)
+
+
+def _of_subscription(kind: str, node: Node) -> str | None:
+    """The words of a statement about a subscription that speaks to the publishing server at once."""
+    options = node.get("options")
+    if kind == "CreateSubscriptionStmt":
+        speaks = option(options, "connect") is not False and option(options, "create_slot") is not False
+        return "create subscription with a slot" if speaks else None
+    if kind == "AlterSubscriptionStmt" and option(options, "refresh") is not False:
+        word = str(node["kind"]).removeprefix("ALTER_SUBSCRIPTION_")
+        if word == "REFRESH" or word.endswith("_PUBLICATION"):
+            return "alter subscription with a refresh"
     return None
 
 
@@ -126,6 +139,24 @@ def _lasting_setting(script: Script, statement: ScriptStatement) -> Iterator[Lin
             script.location(statement),
             recipe="take it out",
         )
+    elif statement.kind == "SelectStmt":
+        for setting in _set_by_call(statement.node):
+            yield found(
+                "set-without-local",
+                f"set_config of {setting} outlives the transaction",
+                script.location(statement),
+                recipe="write true for its third argument",
+                end_line=script.end_line(statement),
+            )
+
+
+def _set_by_call(node: Node) -> Iterator[str]:
+    """The settings that a query sets for the session, as the first lines of a dump do."""
+    for kind, content in walk(node):
+        if kind == "FuncCall" and words(content["funcname"])[-1] == "set_config":
+            name, *_, local = content.get("args", ({}, {}))
+            if local.get("A_Const", {}).get("boolval") == {}:
+                yield name.get("A_Const", {}).get("sval", {}).get("sval", "a setting")
 
 
 def _lost_setting(script: Script, statement: ScriptStatement) -> Iterator[LintFinding]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 INVOKER: Final = "security_invoker"
 
+_CHANGES: Final = frozenset({"AlterObjectSchemaStmt", "AlterTableStmt", "RenameStmt", "ViewStmt"})
+
 
 class Views:
     """Which views read with their caller's rights; a dropped one's name keeps what it had."""
@@ -54,6 +56,9 @@ class Views:
         elif statement.kind == "AlterObjectSchemaStmt" and "relation" in node:
             old = relation_name(node["relation"])
             yield from self._move(old, (node["newschema"], old[1]))
+        elif statement.kind == "RenameStmt" and node.get("renameType") == "OBJECT_SCHEMA":
+            for name in [one for one in self.invokers if one[0] == node["subname"]]:
+                yield from self._move(name, (node["newname"], name[1]))
 
     def _set(self, name: Name, value: bool) -> tuple[Name, bool]:
         self.invokers[name] = value
@@ -73,7 +78,7 @@ def check_views(context: Context) -> Iterator[LintFinding]:
     had: dict[Name, bool] = {}
     lost: dict[Name, ScriptStatement] = {}
     for statement in script.statements:
-        if not started and statement.kind in {"ViewStmt", "AlterTableStmt", "RenameStmt"}:
+        if not started and statement.kind in _CHANGES:
             started = True
             views = _earlier(context)
             had = dict(views.invokers)
@@ -97,7 +102,9 @@ def _earlier(context: Context) -> Views:
     views = Views()
     if not context.mentions(INVOKER):
         return views
-    for script in context.before(INVOKER, "drop view", "create view", "replace view"):
+    for script in context.before(
+        INVOKER, "drop view", "create view", "replace view", "rename to", "set schema"
+    ):
         for statement in script.statements:
             for _ in views.follow(statement):
                 pass
