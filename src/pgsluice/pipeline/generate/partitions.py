@@ -91,15 +91,16 @@ def _not_null_name(column: Object, scene: Scene) -> str:
     return named.path[2] if named is not None else automatic(column.path[1], column.path[2], "not_null")
 
 
-def tree_defaults(new: Object, scene: Scene) -> dict[str, str]:
-    """The defaults that a partition has in common with its tree."""
-    found = {}
-    for obj in scene.parts[new.path]:
-        if obj.kind == "default":
-            above = scene.after.objects.get(Address("default", (*new.get("parent"), obj.path[2])))
-            if above is not None and above.get("expression") == obj.get("expression"):
-                found[obj.path[2]] = str(obj.get("expression"))
-    return found
+def is_written_by_partition(default: Object, scene: Scene) -> bool:
+    """Whether a default that a partition has in common with its tree stands in the partition's own columns."""
+    table = scene.after.objects[Address("table", default.path[:2])]
+    if table.get("parent") is None:
+        return False
+    above = scene.after.objects.get(Address("default", (*table.get("parent"), default.path[2])))
+    if above is None or above.get("expression") != default.get("expression"):
+        return False
+    columns = [one for one in scene.parts[table.path] if one.kind == "column"]
+    return differs_from_tree(table, sorted(columns, key=lambda one: int(one.get("position"))), scene)
 
 
 def tree_checks(new: Object, scene: Scene) -> list[Object]:

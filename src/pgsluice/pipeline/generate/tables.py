@@ -14,7 +14,6 @@ from pgsluice.pipeline.generate.partitions import (
     differs_from_tree,
     stays_in_tree,
     tree_checks,
-    tree_defaults,
 )
 from pgsluice.pipeline.generate.step import Alteration, Kind, Scene, Step, changed
 from pgsluice.pipeline.statement import Hazard, Phase
@@ -39,7 +38,6 @@ def create_table(
     head = f"CREATE {_persistence(new)}{foreign}TABLE {qualified(new.path)}"
     attached = new.get("parent") is not None and differs_from_tree(new, columns, scene)
     if attached:
-        defaults = tree_defaults(new, scene) | defaults
         constraints = constraints + tree_checks(new, scene)
     lines = [f"CONSTRAINT {ident(one.path[2])} {constraint_body(one)}" for one in constraints]
     if new.get("parent") is not None and not attached:

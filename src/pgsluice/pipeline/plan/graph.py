@@ -12,6 +12,7 @@ from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
 from pgsluice.pipeline.generate.held import drop_aside, put_aside
 from pgsluice.pipeline.generate.lineage import brought_by
 from pgsluice.pipeline.generate.not_null import is_plain
+from pgsluice.pipeline.generate.partitions import is_written_by_partition
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
 from pgsluice.pipeline.plan.carry import carried_columns, rows_aside, rows_back
@@ -212,8 +213,11 @@ def _absorber(new: Object, events: Events, scene: Scene, apart: frozenset[Addres
         return table if table in events.created else None
     if new.kind == "default":
         column = Address("column", new.path)
-        if column not in events.created or scene.after.objects[column].get("inherited") == "only":
+        if column not in events.created:
             return None
+        if scene.after.objects[column].get("inherited") == "only":
+            is_here = table in events.created and table not in apart
+            return table if is_here and is_written_by_partition(new, scene) else None
         if table in events.created:
             plain = (
                 scene.after.objects[table].get("of_type") is None
