@@ -31,6 +31,7 @@ from pgsluice.pipeline.adopt.requirements import (
 )
 from pgsluice.pipeline.adopt.secrets import LeftOut
 from pgsluice.pipeline.adopt.tables import with_generated_tables
+from pgsluice.pipeline.adopt.unprinted import unprinted
 from pgsluice.pipeline.adopt.verdict import judge
 from pgsluice.pipeline.adopt.wish import Adopted, Progress, Wish
 from pgsluice.pipeline.build import Task
@@ -114,8 +115,8 @@ class _Adoption:
         target = project.target(None)
         self.progress("loading what the schema requires")
         provided = self._provided(target)
-        pieces, left_out = place_statements(
-            self._with_grants(statements, provided),
+        pieces = place_statements(
+            self._completed(statements, provided),
             runner=self.live.catalog.snapshot.runner,
             ignore=target.ignore,
             provided=provided_by(provided),
@@ -139,14 +140,15 @@ class _Adoption:
             objects=len(states.after.objects),
             requires=requirements.entries,
             carried=requirements.reasons,
-            left_out=(*self.live.left_out, *left_out, *self._outside()),
+            left_out=(*self.live.left_out, *self._outside()),
             ignored=self.live.catalog.snapshot.ignored,
             notes=notes if baseline.note is None else (*notes, baseline.told),
         )
 
-    def _with_grants(self, statements: Sequence[Parsed], provided: frozenset[Address]) -> Sequence[Parsed]:
-        """The statements with the grants that a schema folder needs."""
+    def _completed(self, statements: Sequence[Parsed], provided: frozenset[Address]) -> Sequence[Parsed]:
+        """The statements with what the dump lacks, and with the grants that a schema folder needs."""
         snapshot = self.live.catalog.snapshot
+        statements = (*statements, *unprinted(snapshot))
         if not has_default_privileges(snapshot):
             return statements
         others = without_grants(statements, provided_by(provided))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.pipeline.adopt.homes import REQUIRED, Home, Subject, find_homes
 from pgsluice.pipeline.adopt.paths import file_paths
 from pgsluice.pipeline.adopt.roles import owner_of, without_runner
-from pgsluice.pipeline.adopt.secrets import LeftOut, mapping_name
+from pgsluice.pipeline.adopt.secrets import mapping_name
 from pgsluice.pipeline.adopt.spelling import code, spell
-from pgsluice.pipeline.adopt.values import as_values
 from pgsluice.pipeline.generate.spelling import keep_array_casts
+from pgsluice.pipeline.live.values import as_values
 from pgsluice.pipeline.sources.model import SourceFile
 from pgsluice.pipeline.sources.parse import parse_file
 
@@ -58,8 +58,8 @@ def place_statements(
     ignore: Sequence[str],
     provided: Provided,
     populated: Collection[tuple[str, str]],
-) -> tuple[Pieces, tuple[LeftOut, ...]]:
-    """Put each statement of a dump to its object; returns what stays out, too.
+) -> Pieces:
+    """Put each statement of a dump to its object.
 
     Args:
         statements: From `split_dump`.
@@ -78,21 +78,17 @@ def place_statements(
     ]
     made = {subject.home for parsed, subject in kept if parsed.kind not in ABOUT}
     pieces: Pieces = {}
-    left_out: dict[LeftOut, None] = {}
     for parsed, subject in kept:
-        if (reason := _unfit(parsed, subject)) is not None:
-            left_out[reason] = None
-            continue
         text = without_runner(parsed, runner, owner=owners.get(subject.home, ""))
         if text is None:
             continue
         if parsed.kind == "CreateTableAsStmt" and (subject.home.schema, subject.home.name) in populated:
             text = with_data(text)
-        text = as_values(parsed, text)
+        text = as_values(text, parsed.kind, node=parsed.node)
         home = subject.home if subject.home in made or not subject.home.folder else REQUIRED
         piece = Piece(spell(keep_array_casts(text), parsed.kind), parsed.kind)
         pieces.setdefault(home, []).append(piece)
-    return pieces, tuple(left_out)
+    return pieces
 
 
 def render_files(pieces: Pieces) -> dict[str, str]:
@@ -108,15 +104,6 @@ def with_data(text: str) -> str:
     last = list(code(text))[-3:]
     words = tuple(token.text.lower() for token in last)
     return text[: last[0].start].rstrip() if words == NO_DATA else text
-
-
-def _unfit(parsed: Parsed, subject: Subject) -> LeftOut | None:
-    """What a schema file cannot or must not say."""
-    if parsed.kind == "AlterObjectDependsStmt":
-        extension = parsed.node["extname"]["sval"]
-        name = f"{subject.home.schema}.{subject.home.name}"
-        return LeftOut(f"{name} depends on extension {extension}", "a comparison of schemas does not see it")
-    return None
 
 
 def _is_ignored(parsed: Parsed, subject: Subject, ignore: Sequence[str]) -> bool:

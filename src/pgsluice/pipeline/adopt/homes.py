@@ -184,10 +184,11 @@ class Homes:
 
     def _described(self, node: Node) -> Subject:
         kind = node.get("objtype") or node.get("objectType") or ""
-        if kind == "OBJECT_TRIGGER" and "relation" in node:
-            return Subject(
-                self._relation(node["relation"]), part=strings(node["object"]["List"]["items"])[-1]
-            )
+        if "relation" in node:
+            items = node.get("object", {}).get("List", {}).get("items", [])
+            part = strings(items)[-1] if items else node["relation"]["relname"]
+            home = self._relation(node["relation"])
+            return Subject(home, part=None if part == home.name and not items else part)
         part = None
         if (kind in _OF_RELATION and kind != "OBJECT_COLUMN") or kind == "OBJECT_INDEX":
             part = strings(node["object"]["List"]["items"])[-1]

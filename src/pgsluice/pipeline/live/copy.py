@@ -15,6 +15,7 @@ from pgsluice.pipeline.devdb import bootstrap
 from pgsluice.pipeline.generate.spelling import keep_array_casts
 from pgsluice.pipeline.live.database import shown
 from pgsluice.pipeline.live.dump import dump_schema
+from pgsluice.pipeline.live.values import as_values
 from pgsluice.pipeline.proof import connected, server_lines, shown_sql
 from pgsluice.pipeline.replay import CREATE_ROLE, FRESH_SESSION, MISSING_ROLES
 from pgsluice.pipeline.sources.tree import Node, Tree, read_trees
@@ -126,7 +127,8 @@ def read_script(dump: str, *, runner: str | None) -> Script:
         for place, name in named:
             if name == runner:
                 text = _with_runner(text, place - tree.start)
-        statements.append(keep_array_casts(_if_needed(tree, text).decode()))
+        printed = _if_needed(tree, text).decode()
+        statements.append(keep_array_casts(as_values(printed, tree.kind, node=tree.node)))
     return Script(tuple(statements), frozenset(roles), extensions)
 
 
