@@ -20,24 +20,32 @@ if TYPE_CHECKING:
 
 VIEW = Address("view", ("shop", "v"))
 INDEX = Address("index", ("shop", "i"))
+LEFT_BEHIND = Address("index", ("shop", "i_ccnew"))
+POLICY = Address("policy", ("shop", "t", "p"))
 
 
 def test_a_copy_tells_spelling_from_change() -> None:
     direct = [
         Difference(VIEW, "definition", "a", "b"),
         Difference(VIEW, "comment", "one", "two"),
-        Difference(VIEW, "owner", None, "other"),
-        Difference(INDEX, "valid", None, False),
+        Difference(POLICY, "using", "a", "b"),
+        Difference(INDEX, "definition", "a", "b"),
+        Difference(INDEX, "invalid", None, True),
+        Difference(LEFT_BEHIND, None, False, True),
     ]
     copied = [
         Difference(VIEW, "comment", "one", "2"),
         Difference(VIEW, "lost on the way", "x", None),
+        Difference(POLICY, "using", "a", "c"),
         Difference(INDEX, None, True, False),
     ]
     assert settled(direct, copied) == (
-        Difference(VIEW, "comment", "one", "2"),  # as the one server prints both
-        Difference(VIEW, "owner", None, "other"),  # owners are mapped in a copy
-        Difference(INDEX, "valid", None, False),  # pg_dump leaves invalid indexes out
+        Difference(VIEW, "comment", "one", "two"),  # alike on every server
+        Difference(POLICY, "using", "a", "c"),  # as the one server prints both
+        # pg_dump leaves invalid indexes out
+        Difference(INDEX, "definition", "a", "b"),
+        Difference(INDEX, "invalid", None, True),
+        Difference(LEFT_BEHIND, None, False, True),
     )
 
 

@@ -34,6 +34,23 @@ BY_HAND: Final = (
     "alter policy orders_all on shop.orders using (total > 1)",
     "create table shop.extra (extra_id bigint primary key)",
 )
+LINES: Final = """\
+create type shop.mood as enum ('fine');
+create table shop.lines (line int, order_id bigint constraint line_of references shop.orders);
+create materialized view shop.sums as select sum(line) as line from shop.lines;
+"""
+# What pg_dump does not print, or prints alike for both, beside a change of what servers spell in two ways.
+UNDUMPED: Final = (
+    "alter table shop.lines disable trigger all",
+    "alter table shop.lines drop column line cascade",
+    "alter table shop.lines add column line int",
+    "create materialized view shop.sums as select sum(line) as line from shop.lines with no data",
+    "create cast (shop.mood as int) with inout",
+    "create index orders_note_idx on shop.orders (note)",
+    "update pg_index set indisvalid = false where indexrelid in ('shop.orders_note_idx'::regclass, "
+    "'shop.orders_state_idx'::regclass)",
+    "create or replace view shop.open_orders as select order_id, state from shop.orders where state = 'new'",
+)
 NAMED: Final = {
     ("column shop.orders.nick", None),
     ("index shop.orders_state_idx", None),
@@ -88,6 +105,26 @@ def test_changes_by_hand_are_named_and_nothing_else(
     by_facet = {(str(one.address), one.facet): one for one in found.differences}
     owner = by_facet["view shop.totals", "owner"]
     assert (owner.before, owner.after) == (None, "shop_other")
+
+
+@pytest.mark.parametrize("dev_place", [0, 1], ids=["dev 18", "dev 15"])
+@pytest.mark.parametrize("live_place", [0, 1], ids=["live 18", "live 15"])
+def test_what_no_dump_carries_is_named_on_any_server(
+    shop: Shop, servers: tuple[DevServer, ...], live_place: int, dev_place: int
+) -> None:
+    shop.write(m0002_lines=LINES)
+    with shop.database(servers[live_place], *UNDUMPED) as conninfo:
+        found = shop.compare(conninfo, servers[dev_place])
+    assert [str(one) for one in found.differences if one.address.kind != "view"] == [
+        "cast (shop.mood as integer): not expected",
+        'constraint shop.lines.line_of: triggers is [["shop", "lines", "disable"]], expected the default',
+        "index shop.orders_note_idx: not expected",
+        "index shop.orders_state_idx: invalid is true, expected the default",
+        "materialized view shop.sums: unpopulated is true, expected the default",
+    ]
+    assert found.notes == (
+        "column order of shop.lines is order_id, line; the migrations have line, order_id",
+    )
 
 
 def test_any_role_may_look_and_owners_are_the_ones_of_most_objects(shop: Shop, server: DevServer) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError, UnreachableError
+from pgsluice.pipeline.diff import misordered
 from pgsluice.pipeline.live.copy import schema_copy
 from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.snapshot import Address, Difference, Snapshot, compare
@@ -26,8 +27,26 @@ MAINTAIN: Final = "MAINTAIN"
 PARTITION_IDENTITY: Final = frozenset({"identity", "sequence"})
 MAINTAINED: Final = 170000
 """Since when there is a privilege to maintain, and partitions share the identity of their table."""
-# Alike on every server, and changed or lost on the way to a copy.
-DIRECT_FACETS: Final = frozenset({"owner", "tablespace", "index_tablespace"})
+# What servers of two majors may spell in two ways. Everything else is alike on every server, and some of it
+# is changed or lost on the way to a copy: owners, tablespaces, invalid indexes, disabled triggers of keys.
+SPELLED: Final = frozenset(
+    {
+        "bound",
+        "check",
+        "column_defaults",
+        "columns",
+        "default",
+        "definition",
+        "expression",
+        "expressions",
+        "generated",
+        "locale",
+        "partition_key",
+        "tables",
+        "using",
+    }
+)
+MOST_TABLES: Final = 5
 # Children of a relation that go with it.
 PARTS: Final = frozenset(
     {"column", "default", "constraint", "trigger", "rule", "policy", "domain constraint"}
@@ -60,7 +79,7 @@ def compare_live(
     want, have = comparable(expected, live.snapshot)
     direct, notes = _less_versions(compare(want, have))
     direct = tuple(one for one in direct if live.sees_secrets or not _is_secret(one))
-    if direct and live.major != server.major:
+    if live.major != server.major and any(one.facet in SPELLED for one in direct):
         progress(f"copying the schema of {live.place} to {server.description}")
         try:
             copied = _printed_by(server, live, target, root)
@@ -69,7 +88,17 @@ def compare_live(
         else:
             direct = settled(direct, compare(*comparable(expected, copied)))
     mine, known = _less_known_owners(direct, live)
-    return Comparison(mine, notes + known)
+    return Comparison(mine, notes + known + column_order(expected, live.snapshot, made_by="the migrations"))
+
+
+def column_order(expected: Snapshot, actual: Snapshot, *, made_by: str) -> tuple[str, ...]:
+    """A note for each table whose columns stand in another order, which no statement can mend."""
+    found = [
+        f"column order of {'.'.join(table)} is {', '.join(have)}; {made_by} have {', '.join(want)}"
+        for table, (want, have) in misordered(expected, actual).items()
+    ]
+    more = len(found) - MOST_TABLES
+    return (*found[:MOST_TABLES], *((f"column order of {more} more",) if more > 0 else ()))
 
 
 def comparable(one: Snapshot, other: Snapshot) -> tuple[Snapshot, Snapshot]:
@@ -81,20 +110,18 @@ def comparable(one: Snapshot, other: Snapshot) -> tuple[Snapshot, Snapshot]:
 
 
 def settled(direct: Iterable[Difference], copied: Iterable[Difference]) -> tuple[Difference, ...]:
-    """The differences seen directly that a copy on the same server has as well, with its spelling.
+    """The differences seen directly, less those of spelling: a copy on the same server does not have them.
 
-    What only the copy shows came from copying; a whole object that it lacks speaks for all facets.
+    What only the copy shows came from copying, and what it lacks altogether says nothing.
     """
     again = {(one.address, one.facet): one for one in copied}
     whole = {address for address, facet in again if facet is None}
     kept: list[Difference] = []
     for one in direct:
-        if one.facet in DIRECT_FACETS or one.address.kind == "schema":
+        if one.facet not in SPELLED or one.address in whole:
             kept.append(one)
         elif (one.address, one.facet) in again:
             kept.append(again[one.address, one.facet])
-        elif one.address in whole:
-            kept.append(one)
     return tuple(kept)
 
 
