@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified, role, signature
+from pgsluice.pipeline.generate.naming import ident, identity, literal, qualified, role
 from pgsluice.pipeline.generate.step import Scene, Step
 from pgsluice.pipeline.snapshot import Address, Object, Snapshot, Value
 from pgsluice.pipeline.snapshot.reader import GRANT_LETTERS
@@ -136,7 +136,9 @@ def _grants(new: Object, have: Iterable[Value], want: Iterable[Value], scene: Sc
 
 def _grantable(obj: Object) -> str:
     if obj.kind in ("function", "aggregate"):
-        return f"{'PROCEDURE' if obj.get('form') == 'procedure' else 'FUNCTION'} {signature(obj)}"
+        word = "PROCEDURE" if obj.get("form") == "procedure" else "FUNCTION"
+        # an aggregate goes by its types alone here: neither `*` nor `order by`
+        return f"{word} {qualified(obj.path[:2])}({obj.path[2]})"
     if obj.kind in ("table", "view", "materialized view"):
         return f"TABLE {qualified(obj.path)}"
     if obj.kind == "column":
