@@ -8,7 +8,7 @@ import pytest
 
 from pgsluice.config import load_project
 from pgsluice.pipeline.lint.choose import choose_all
-from pgsluice.pipeline.lint.fix import CHANGED_MEANING, Fixed, plan_fixes, same_sql
+from pgsluice.pipeline.lint.fix import CHANGED_MEANING, CHANGED_SPACING, Fixed, plan_fixes, same_sql
 from tests.pipeline.lint.linting import Folder, new_folder
 
 if TYPE_CHECKING:
@@ -93,3 +93,13 @@ def test_a_file_whose_meaning_would_change_is_left_with_a_word(folder: Folder) -
 )  # fmt: skip
 def test_two_texts_mean_the_same(before: str, after: str, *, same: bool) -> None:
     assert same_sql(before, after) is same
+
+
+def test_where_spaces_would_change_the_meaning_the_rest_is_mended_once(folder: Folder) -> None:
+    operator = "operator ===  (leftarg = integer, rightarg = integer, function = int4eq);\n"
+    path = folder.write(SCHEMA, f"CREATE {operator}")
+    fixed = fix(folder)
+    assert fixed.files == {path: f"create {operator}".encode()}
+    assert fixed.left == ((SCHEMA, CHANGED_SPACING),)
+    path.write_bytes(fixed.files[path])
+    assert fix(folder) == Fixed({}, {}, ((SCHEMA, CHANGED_SPACING),))

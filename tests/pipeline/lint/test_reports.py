@@ -49,7 +49,7 @@ def test_text_ends_with_a_summary() -> None:
     )
     assert text_report(LintReport((), ())) == "0 files: nothing found"
     fixed = LintReport((FILE,), (), fixed=("a.sql",), unfixed=(("b.sql", "why not"),))
-    assert text_report(fixed).splitlines()[:2] == ["fixed a.sql", "left b.sql as it is: why not"]
+    assert text_report(fixed).splitlines()[:2] == ["fixed a.sql", "not fixed in b.sql: why not"]
 
 
 def test_github_commands_are_escaped_and_the_worst_comes_first() -> None:

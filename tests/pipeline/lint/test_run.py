@@ -126,6 +126,15 @@ def test_what_sqlfluff_cannot_parse_is_a_note_and_what_postgres_cannot_is_an_err
     )
 
 
+def test_pieces_of_one_word_are_no_matter_of_style(folder: Folder) -> None:
+    folder.write(
+        SCHEMA,
+        "create operator === (leftarg = integer, rightarg = integer, function = int4eq);\n"
+        "create view app.v as\nselect\n  N'x' as a,\n  'b'  as b;\n",
+    )
+    assert rules(folder.lint().findings) == ["5 sqlfluff/LT01"]
+
+
 def test_what_nests_too_deep_for_sqlfluff_is_a_note(folder: Folder) -> None:
     folder.write(SCHEMA, f"create view app.v as select {'(' * 700}1{')' * 700} as a;\n")
     assert {finding.rule for finding in folder.lint().findings} >= {"sqlfluff-cannot-parse"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pgsluice.errors import InputError
@@ -19,10 +19,14 @@ from pgsluice.pipeline.lint.style import StyleJob, check_style
 from pgsluice.pipeline.lint.templates import check_template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+SPACING: Final = ("LT01",)
 CHANGED_MEANING: Final = "what sqlfluff made of it means something else"
+CHANGED_SPACING: Final = (
+    "with the spaces that sqlfluff wants it means something else, so those are yours to set"
+)
 
 _BOUND: Final = frozenset({TokenKind.ALLOWANCE, TokenKind.DIRECTIVE})
 """Comments that speak of what they stand beside."""
@@ -56,7 +60,21 @@ def plan_fixes(files: Sequence[LintFile], *, root: Path, config_root: Path | Non
         if job is not None:
             jobs[file.name] = job
             before[file.path] = data
+    rewritten, changed = _rewrite(jobs, root=root)
+    if changed:
+        # such as an operator's signs, between which sqlfluff puts spaces
+        without = {name: replace(jobs[name], left_out=SPACING) for name in changed}
+        more, again = _rewrite(without, root=root)
+        rewritten |= more
+        left += [(name, CHANGED_MEANING if name in again else CHANGED_SPACING) for name in changed]
+    kept = {path: data for path, data in before.items() if path in rewritten}
+    return Fixed(rewritten, kept, tuple(sorted(left)))
+
+
+def _rewrite(jobs: Mapping[str, StyleJob], *, root: Path) -> tuple[dict[Path, bytes], list[str]]:
+    """New contents by path, and the names of the files that would mean something else."""
     rewritten: dict[Path, bytes] = {}
+    changed: list[str] = []
     for styled in check_style(tuple(jobs.values()), fix=True):
         job = jobs[styled.name]
         if styled.text is None or styled.text == job.text:
@@ -64,9 +82,8 @@ def plan_fixes(files: Sequence[LintFile], *, root: Path, config_root: Path | Non
         if _means_the_same(job, styled.text, root=root):
             rewritten[job.file.path] = styled.text.encode()
         else:
-            left.append((styled.name, CHANGED_MEANING))
-    kept = {path: data for path, data in before.items() if path in rewritten}
-    return Fixed(rewritten, kept, tuple(sorted(left)))
+            changed.append(styled.name)
+    return rewritten, changed
 
 
 def _job(file: LintFile, data: bytes, *, root: Path, config_root: Path | None) -> StyleJob | None:

@@ -42,8 +42,11 @@ def config_key(folder: Path, kind: FileKind, root: Path | None) -> str:
 
 
 @lru_cache
-def load_config(folder: Path, kind: FileKind, root: Path | None, *, for_fix: bool = False) -> Any:
+def load_config(folder: Path, kind: FileKind, root: Path | None, *, left_out: tuple[str, ...] = ()) -> Any:
     """The configuration of a folder's files; `Any` because sqlfluff's own is typed loosely.
+
+    Args:
+        left_out: Rules that are not used, whatever the settings say.
 
     Raises:
         InputError: A file of the project's is no configuration of sqlfluff's.
@@ -60,8 +63,8 @@ def load_config(folder: Path, kind: FileKind, root: Path | None, *, for_fix: boo
         core = merged.setdefault("core", {})
         if kind is FileKind.MIGRATION:
             core["rules"] = packaged["core"]["rules"]
-        if for_fix:
-            core["exclude_rules"] = ",".join(filter(None, (core.get("exclude_rules"), *NOT_FIXED)))
+        if left_out:
+            core["exclude_rules"] = ",".join(filter(None, (core.get("exclude_rules"), *left_out)))
         core["templater"] = "jinja" if kind is FileKind.TEMPLATE else "raw"
         return FluffConfig(configs=merged)
     except (SQLFluffUserError, KeyError, ValueError) as exc:

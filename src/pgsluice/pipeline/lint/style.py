@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+from bisect import bisect_right
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final
 
 from pgsluice.errors import Location
+from pgsluice.pipeline.digest import TokenKind, tokens
 from pgsluice.pipeline.lint.model import Engine, FileKind, LintFinding, LintText, Severity
 from pgsluice.pipeline.lint.rules import found
 from pgsluice.pipeline.lint.sqlfluff_config import NOT_FIXED, load_config, refused
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pgsluice.pipeline.digest import Token
     from pgsluice.pipeline.lint.model import LintFile
     from pgsluice.pipeline.lint.templates import OpenTemplate
 
@@ -26,17 +29,19 @@ WORTH_CHARS: Final = 20_000
 FIX: Final = "pgsluice lint --fix"
 LENGTH: Final = "LT05"
 RECIPES: Final = {LENGTH: "break the line", "AM04": "name the columns"}
+OF_PIECES: Final = frozenset({"CP05", "LT01"})
 GAPS: Final = frozenset({"PRS", "LXR"})
 
 
 @dataclass(frozen=True, slots=True)
 class StyleJob:
-    """One text for sqlfluff; `template` is set where Jinja comes first."""
+    """One text for sqlfluff; `template` is set where Jinja comes first, `left_out` are rules not used."""
 
     file: LintFile
     text: str
     root: Path | None
     template: OpenTemplate | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ def check_one(job: StyleJob, *, fix: bool = False) -> Styled:
     findings = tuple(_finding(violation, job) for violation in violations)
     if job.template is not None:
         findings = tuple(_without_tags(findings, job.text))
+    else:
+        findings = tuple(_without_pieces(findings, job.text))
     if not fix:
         return Styled(job.file.name, findings)
     text, is_changed = linted.fix_string()
@@ -92,7 +99,8 @@ def _linter(job: StyleJob, *, for_fix: bool) -> Any:  # Any: sqlfluff's linter, 
     from sqlfluff.core import Linter
     from sqlfluff.core.errors import SQLFluffUserError
 
-    config = load_config(job.file.path.parent, job.file.kind, job.root, for_fix=for_fix)
+    left_out = (*job.left_out, *NOT_FIXED) if for_fix else job.left_out
+    config = load_config(job.file.path.parent, job.file.kind, job.root, left_out=left_out)
     try:
         linter = Linter(config=config)
         linter.get_rulepack(config=config)
@@ -117,6 +125,28 @@ def _without_tags(findings: Sequence[LintFinding], text: str) -> Iterator[LintFi
     for finding in findings:
         if finding.rule != LENGTH or not is_jinja(text, places.offset(finding.location.line or 1)):
             yield finding
+
+
+def _without_pieces(findings: Sequence[LintFinding], text: str) -> Iterator[LintFinding]:
+    """Without complaints about pieces of one word of PostgreSQL's: the signs of `===`, the N of `N''`."""
+    if not any(finding.rule in OF_PIECES for finding in findings):
+        yield from findings
+        return
+    places = LintText("", text)
+    words = [token for token in tokens(text) if token.kind is TokenKind.OTHER]
+    starts = [word.start for word in words]
+    for finding in findings:
+        position = places.offset(finding.location.line or 1, finding.location.column or 1)
+        number = bisect_right(starts, position) - 1
+        if finding.rule not in OF_PIECES or number < 0 or not _is_piece(words[number], position):
+            yield finding
+
+
+def _is_piece(word: Token, position: int) -> bool:
+    """Whether a place is inside of a word, or is where a string begins, which is no type."""
+    if position >= word.start + len(word.text):
+        return False
+    return position > word.start or word.text.endswith("'")
 
 
 def _finding(violation: Any, job: StyleJob) -> LintFinding:  # Any: sqlfluff's violations

@@ -30,7 +30,7 @@ _SWITCHES: Final = {
 class Table:
     """What is known of a table's row security; a switch that no text set is absent.
 
-    `had_policy` says that it had one in this file or before it, `is_gone` that the name is free: the table was
+    `had_policy` says that it had one in this file or before it, `is_gone` that the name is free: it was
     dropped, or has another name where `is_moved`.
     """
 

@@ -21,7 +21,7 @@ def text_report(report: LintReport, *, all_closed: bool = False) -> str:
     if all_closed:
         lines += [line for finding in _by_file(report.closed) for line in finding]
     lines += [f"fixed {name}" for name in report.fixed]
-    lines += [f"left {name} as it is: {reason}" for name, reason in report.unfixed]
+    lines += [f"not fixed in {name}: {reason}" for name, reason in report.unfixed]
     return "\n".join([*lines, summary(report, all_closed=all_closed)])
 
 
