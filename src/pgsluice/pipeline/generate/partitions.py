@@ -92,7 +92,7 @@ def _not_null_name(column: Object, scene: Scene) -> str:
 
 
 def is_written_by_partition(default: Object, scene: Scene) -> bool:
-    """Whether a default that a partition has in common with its tree stands in the partition's own columns."""
+    """Whether a default that a partition shares with its tree stands in the partition's own columns."""
     table = scene.after.objects[Address("table", default.path[:2])]
     if table.get("parent") is None:
         return False
