@@ -27,6 +27,7 @@ Examples:
   pgsluice diff "$LIVE"                what would make live like the schema files"""
 
 MAKES_ROUTINES: Final = re.compile(r"\s*create\s+(or\s+replace\s+)?(function|procedure)\b", re.IGNORECASE)
+MOST_APART: Final = 20
 UNCHECKED: Final = "set check_function_bodies = off;"
 
 UrlArgument = Annotated[
@@ -53,7 +54,8 @@ def diff(
     """Print the plan that leads from the migrations to the schema; nothing is written.
 
     With two databases, the plan that leads from the first to the second: of all schemas, or of those that
-    --target manages. With one, the plan that leads from it to the schema. Databases are only read.
+    --target manages. With one, the plan that leads from it to the schema. Databases are only read. What
+    no dump of them shows, such as tablespaces, is named as not in the plan.
 
     The plan is measured on a scratch database, but not rendered: templates and proofs are `build`'s.
     """
@@ -61,10 +63,27 @@ def diff(
         _diff_folders(ctx, target, explain=explain, check=check, as_json=as_json)
         return
     found = _between(ctx, target, first, second)
-    text = _sql(found.plan, explain=explain) or f"no difference: {found.first} is as {found.second}"
-    _emit({"from": found.first, "to": found.second}, found.plan, text, as_json=as_json)
-    if check and found.plan.statements:
+    _emit(_head(found), found.plan, _between_text(found, explain=explain), as_json=as_json)
+    if check and (found.plan.statements or found.apart):
         _fail(f"{found.first} is not as {found.second}", None, as_json=as_json)
+
+
+def _head(found: Between) -> dict[str, object]:
+    from pgsluice.cli.drift_report import difference_json
+
+    apart = [difference_json(one) for one in found.apart]
+    return {"from": found.first, "to": found.second, "not_planned": apart}
+
+
+def _between_text(found: Between, *, explain: bool) -> str:
+    """The plan, or that there is none to make, and what it leaves."""
+    lines = [f"-- not in the plan: {one}" for one in found.apart[:MOST_APART]]
+    if (more := len(found.apart) - MOST_APART) > 0:
+        lines.append(f"-- not in the plan: {more} more differences")
+    text = _sql(found.plan, explain=explain)
+    if not found.plan.statements and not lines:
+        text = "\n".join((f"no difference: {found.first} is as {found.second}", text))
+    return "\n".join((text, *lines)).strip()
 
 
 def _diff_folders(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgsluice.config import Project, Target
 from pgsluice.errors import RefusedError
@@ -15,9 +15,10 @@ from pgsluice.pipeline.devdb import open_dev
 from pgsluice.pipeline.diff import StatementError, find_plan
 from pgsluice.pipeline.history import read_history
 from pgsluice.pipeline.live.catalog import OF_ATLAS, open_reader, read_live
-from pgsluice.pipeline.live.compare import NAMED_NOT_NULL, without_not_null_names
+from pgsluice.pipeline.live.compare import NAMED_NOT_NULL, SECRET, column_order, without_not_null_names
 from pgsluice.pipeline.live.copy import schema_copy
 from pgsluice.pipeline.live.drift import servers_for
+from pgsluice.pipeline.live.faithful import complete, not_planned, refuse_half_done
 from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
 from pgsluice.pipeline.states import AS_A_MIGRATION, read_states
@@ -28,21 +29,25 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.devdb import DevServer
     from pgsluice.pipeline.live.catalog import LiveCatalog
+    from pgsluice.pipeline.snapshot import Difference
     from pgsluice.pipeline.statement import Plan, Statement
 
 ANY_MAJOR: Final = (15, 99)
 EMBEDDED: Final = "embedded"
-SECRET: Final = "user mapping"
 SECRET_NOTE: Final = "user mappings are not compared: they may hold passwords"
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A measured plan from one database to another; `first` and `second` are their names for messages."""
+    """A measured plan from one database to another; `first` and `second` are their names for messages.
+
+    `apart` are differences that the plan leaves: `pg_dump` prints both databases alike.
+    """
 
     first: str
     second: str
     plan: Plan
+    apart: tuple[Difference, ...] = ()
 
 
 def without_project(root: Path, *, dev: str | None) -> Project:
@@ -77,7 +82,7 @@ def plan_between(
 
     Raises:
         InputError: A schema cannot be loaded on the dev server.
-        RefusedError: A difference that no plan brings home.
+        RefusedError: A difference that no plan brings home, or what a database holds half-done.
         UnreachableError: A server cannot be reached or read.
     """
     have, want = (_read(url, target, progress) for url in (first, second))
@@ -87,7 +92,10 @@ def plan_between(
         progress(f"copying both schemas to {server.description}")
         base, goal = (stack.enter_context(_copied(server, live, view, project.root)) for live in (have, want))
         progress("planning and measuring")
-        return Between(have.place, want.place, _plan(server, base, goal.snapshot, view))
+        plan = _plan(server, base, goal.snapshot, view, made_by=f"{want.place} has")
+        plan = _for_runner(plan, have)
+        apart = not_planned(want.snapshot, have.snapshot, goal=goal.snapshot, base=base.snapshot)
+        return Between(have.place, want.place, plan, apart)
 
 
 def plan_to_schema(project: Project, target: Target, url: str, *, progress: Callable[[str], None]) -> Between:
@@ -104,22 +112,35 @@ def plan_to_schema(project: Project, target: Target, url: str, *, progress: Call
         progress(f"copying the schema of {live.place} to {server.description}")
         with _copied(server, live, view, project.root) as base:
             progress("planning and measuring")
-            plan = _plan(server, base, view.of(states.after), view)
-    return Between(live.place, f"the schema of target {target.name}", plan)
+            goal = view.of(states.after)
+            plan = _for_runner(_plan(server, base, goal, view, made_by="the schema has"), live)
+            apart = not_planned(goal, live.snapshot, goal=goal, base=base.snapshot)
+    return Between(live.place, f"the schema of target {target.name}", plan, apart)
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A copy: the name of its database on the dev server, and its catalog."""
+    """A copy: how to connect to it on the dev server, and its catalog."""
 
-    name: str
+    conninfo: str
     snapshot: Snapshot
+
+    @property
+    def name(self) -> str:
+        """Its database."""
+        return str(conninfo_to_dict(self.conninfo)["dbname"])
+
+    def clone_at(self, conninfo: str) -> str:
+        """How to connect to a clone of it as to the copy itself."""
+        return make_conninfo(self.conninfo, dbname=conninfo_to_dict(conninfo)["dbname"])
 
 
 def _read(url: str, target: Target, progress: Callable[[str], None]) -> LiveCatalog:
     progress("reading the databases")
     with open_reader(url, progress=progress) as conn:
-        return read_live(conn, url, target)
+        live = read_live(conn, url, target)
+    refuse_half_done(live)
+    return live
 
 
 @contextmanager
@@ -135,7 +156,9 @@ def _copied(server: DevServer, live: LiveCatalog, view: _View, root: Path) -> It
     ) as conninfo:
         with connected(conninfo) as conn:
             snapshot = view.read(conn)
-        yield _Copy(str(conninfo_to_dict(conninfo)["dbname"]), snapshot)
+            if complete(conn, live, snapshot):
+                snapshot = view.read(conn)
+        yield _Copy(conninfo, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +182,9 @@ class _View:
         return replace(found, objects=objects, ignored=(*found.ignored, SECRET))
 
 
-def _plan(server: DevServer, base: _Copy, goal: Snapshot, view: _View) -> Plan:
+def _plan(server: DevServer, base: _Copy, goal: Snapshot, view: _View, *, made_by: str) -> Plan:
     def measure(statements: Sequence[Statement]) -> Snapshot:
-        with server.clone(base.name) as conninfo, connected(conninfo) as conn:
+        with server.clone(base.name) as conninfo, connected(base.clone_at(conninfo)) as conn:
             with conn.transaction():
                 conn.execute(AS_A_MIGRATION)
                 for statement in statements:
@@ -176,6 +199,18 @@ def _plan(server: DevServer, base: _Copy, goal: Snapshot, view: _View) -> Plan:
     except RefusedError as exc:
         exc.hint = "write this change by hand; docs/reference/coverage.md lists the kinds"
         raise
+    notes = plan.notes + column_order(goal, base.snapshot, made_by=made_by, but=plan.touched)
     if SECRET in (*base.snapshot.ignored, *goal.ignored):
-        return replace(plan, notes=(*plan.notes, SECRET_NOTE))
-    return plan
+        notes += (SECRET_NOTE,)
+    return replace(plan, notes=notes)
+
+
+def _for_runner(plan: Plan, live: LiveCatalog) -> Plan:
+    """The plan with a note on who has to run it, where that is not who looked."""
+    runner = live.snapshot.runner
+    if not plan.statements or runner == conninfo_to_dict(live.url).get("user"):
+        return plan
+    note = (
+        f"run it as {runner}: new objects belong to whoever does, and those that are there mostly to {runner}"
+    )
+    return replace(plan, notes=(note, *plan.notes))

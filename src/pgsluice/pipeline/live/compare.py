@@ -13,7 +13,7 @@ from pgsluice.pipeline.snapshot import Address, Difference, Snapshot, compare
 from pgsluice.pipeline.states import snapshot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from pgsluice.config import Target
@@ -47,6 +47,8 @@ SPELLED: Final = frozenset(
     }
 )
 MOST_TABLES: Final = 5
+SECRET: Final = "user mapping"
+"""The kind whose options hold passwords."""
 # Children of a relation that go with it.
 PARTS: Final = frozenset(
     {"column", "default", "constraint", "trigger", "rule", "policy", "domain constraint"}
@@ -88,14 +90,21 @@ def compare_live(
         else:
             direct = settled(direct, compare(*comparable(expected, copied)))
     mine, known = _less_known_owners(direct, live)
-    return Comparison(mine, notes + known + column_order(expected, live.snapshot, made_by="the migrations"))
+    order = column_order(expected, live.snapshot, made_by="the migrations have")
+    return Comparison(mine, notes + known + order)
 
 
-def column_order(expected: Snapshot, actual: Snapshot, *, made_by: str) -> tuple[str, ...]:
-    """A note for each table whose columns stand in another order, which no statement can mend."""
+def column_order(
+    expected: Snapshot, actual: Snapshot, *, made_by: str, but: Collection[tuple[str, ...]] = ()
+) -> tuple[str, ...]:
+    """A note for each table whose columns stand in another order, which no statement can mend.
+
+    `made_by` names what has the expected order, as `the migrations have`; the tables of `but` are left out.
+    """
     found = [
-        f"column order of {'.'.join(table)} is {', '.join(have)}; {made_by} have {', '.join(want)}"
+        f"column order of {'.'.join(table)} is {', '.join(have)}; {made_by} {', '.join(want)}"
         for table, (want, have) in misordered(expected, actual).items()
+        if table not in but
     ]
     more = len(found) - MOST_TABLES
     return (*found[:MOST_TABLES], *((f"column order of {more} more",) if more > 0 else ()))
@@ -260,4 +269,4 @@ def _less_known_owners(
 
 def _is_secret(difference: Difference) -> bool:
     """Options that hold passwords, which only those who may use them are shown."""
-    return difference.address.kind == "user mapping" and difference.facet == "options"
+    return difference.address.kind == SECRET and difference.facet == "options"

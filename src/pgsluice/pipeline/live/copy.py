@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from pglast.parser import parse_sql_json
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgsluice.errors import InputError
 from pgsluice.pipeline.devdb import bootstrap
@@ -39,6 +40,9 @@ NAMES_ROLES: Final = frozenset(
         "GrantStmt",
     }
 )
+RUNNER: Final = "pgsluice_runner"
+CREATE_RUNNER: Final = sql.SQL("create role pgsluice_runner superuser nologin")
+IS_SUPERUSER: Final = "select rolsuper from pg_catalog.pg_roles where rolname = current_user"
 CREATE_SCHEMA: Final = b"CREATE SCHEMA"
 STATEMENT_LINES: Final = 4
 
@@ -78,8 +82,9 @@ def schema_copy(
 ) -> Iterator[str]:
     """A scratch database with the schema of a real one, for the `with` block, as a connection string.
 
-    Roles that the dump names and the dev server lacks are made there, without login. Nothing is left out for
-    being ignored: other objects may need it.
+    Roles that the dump names and the dev server lacks are made there, without login. Where we are superuser
+    there, the connection string takes a role that no dump names: our own, such as `postgres`, may well be
+    another than the runner. Nothing is left out for being ignored: other objects may need it.
 
     Args:
         server: The dev server; a newer dump than it understands is an error.
@@ -99,7 +104,8 @@ def schema_copy(
     stand_ins = _stand_ins(server, script, requires)
     loaded = stand_ins if "*" in manages else tuple(requires)
     template = bootstrap(server, loaded, root=root) if loaded else None
-    with server.clone(template) as conninfo:
+    with server.clone(template) as own:
+        conninfo = as_runner(own, script.roles, origin=shown(url), where=server.description)
         with connected(conninfo) as conn:
             _load(
                 conn,
@@ -109,6 +115,32 @@ def schema_copy(
                 roles=script.roles,
             )
         yield conninfo
+
+
+def as_runner(own: str, named: frozenset[str], *, origin: str, where: str) -> str:
+    """How to connect as a superuser who is nobody else, or as ourselves where nobody can mistake us.
+
+    Raises:
+        CopyError: We are not superuser, and `named` has a role of our name.
+    """
+    with connected(own) as conn:
+        if conn.execute(IS_SUPERUSER).fetchone() == (True,):
+            _make_role(conn, CREATE_RUNNER)
+            options = conninfo_to_dict(own).get("options") or ""
+            return make_conninfo(own, options=f"{options} -c role={RUNNER}".strip())
+        if conn.info.user in named:
+            raise CopyError(
+                f"the schema of {origin} cannot be copied to {where}",
+                details=(f"it names role {conn.info.user}, which is our own on the dev server",),
+                hint='choose a dev server on which we are superuser, such as: dev = "embedded"',
+            )
+    return own
+
+
+def _make_role(conn: Connection[Any], statement: sql.SQL | sql.Composed) -> None:
+    # it may be there from an earlier copy, or by another command that made it in the meantime
+    with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+        conn.execute(statement)
 
 
 def read_script(dump: str, *, runner: str | None) -> Script:
@@ -181,12 +213,9 @@ def _if_needed(tree: Tree, text: bytes) -> bytes:
 
 
 def _load(conn: Connection[Any], text: str, *, where: str, origin: str, roles: frozenset[str]) -> None:
-    for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(roles)}).fetchall():
-        try:
-            conn.execute(sql.SQL(CREATE_ROLE).format(sql.Identifier(role)))
-        except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
-            continue  # another command made it in the meantime
     try:
+        for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(roles)}).fetchall():
+            _make_role(conn, sql.SQL(CREATE_ROLE).format(sql.Identifier(role)))
         with conn.transaction():
             conn.execute(text.encode(), prepare=False)
     except psycopg.Error as exc:
