@@ -62,6 +62,8 @@ def test_migrations_and_files_with_errors_stay(folder: Folder) -> None:
     folder.write(SCHEMA, "CREATE TABLE;\n")
     folder.write("schema/app/crlf.sql", b"CREATE SCHEMA app;\r\n")
     folder.write("schema/app/latin.sql", b"CREATE SCHEMA \xff;\n")
+    folder.write("schema/app/empty.sql", b"")
+    folder.write("schema/app/blank.sql", b"\n \n")
     assert fix(folder) == Fixed({}, {}, ())
 
 

@@ -141,6 +141,19 @@ def test_what_nests_too_deep_for_sqlfluff_is_a_note(folder: Folder) -> None:
     assert {str(finding.severity) for finding in folder.lint().findings if finding.rule != "LT05"} == {"note"}
 
 
+def test_of_a_migration_sqlfluff_reads_what_its_rules_may_speak_of(folder: Folder) -> None:
+    rows = ",\n".join(f"({number}, 'name')" for number in range(3000))
+    folder.write(
+        FIRST,
+        f"insert into app.t values\n{rows};\n"
+        "create view app.v as\nwith unused as (select 1 as a) select 2 as b;\n"
+        "create view app.w as select 1 as a union select distinct b from app.t group by b;\n"
+        "create view app.x as with unused as (select 1 as a) select 2 as b; -- noqa: ST03\n"
+        "create rule r as on insert to app.t do nothing;\n",
+    )
+    assert rules(folder.lint().findings) == ["3003 sqlfluff/ST03", "3004 sqlfluff/AM01"]
+
+
 def test_commands_of_psql_are_errors_but_for_the_guards_of_a_dump(folder: Folder) -> None:
     folder.write(FIRST, "\\restrict x\n\\set a 1\nselect 1;\n\\unrestrict x\n")
     (finding,) = folder.lint().findings
@@ -367,6 +380,24 @@ def test_the_cache_forgets_what_changed(folder: Folder) -> None:
     folder.write(SCHEMA, "create table users (user_id bigint);\n")
     folder.write(FIRST, "create view app.v with (security_invoker) as select 1 as a;\n")
     assert rules(folder.lint().findings) == ["1 security-invoker-lost"]
+
+
+def test_the_cache_forgets_what_a_file_says_of_another_one(folder: Folder) -> None:
+    made = "create function app.f() returns integer language sql set search_path = '' as 'select 1';\n"
+    folder.write(SCHEMA, made)
+    folder.write("schema/app/rights.sql", "alter function app.f() security definer;\n")
+    assert rules(folder.lint().findings) == []
+    folder.write(SCHEMA, made.replace(" set search_path = ''", ""))
+    assert rules(folder.lint().findings) == ["1 security-definer-path"]
+
+
+def test_a_damaged_entry_of_the_cache_is_made_again(folder: Folder) -> None:
+    folder.write(FIRST, "set work_mem = '1MB';\n")
+    first = folder.lint()
+    (key,) = json.loads((folder.root / CACHE).read_text("utf-8"))
+    for damage in (1, [1], [["pgsluice"]], [["nobody", *[""] * 9]], {"a": 1}):
+        folder.write(CACHE, json.dumps({key: damage}))
+        assert folder.lint() == first
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b"{", b"\xff"])

@@ -11,6 +11,8 @@ import hashlib
 import json
 import os
 import tempfile
+from functools import lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from pgsluice import __version__
@@ -40,8 +42,12 @@ class LintCache:
         entry = self._used.get(key, self._old.get(key))
         if entry is None:
             return None
+        try:
+            findings = tuple(map(_from_json, entry))
+        except (TypeError, ValueError):  # damaged
+            return None
         self._used[key] = entry
-        return tuple(map(_from_json, entry))
+        return findings
 
     def put(self, key: str, findings: Iterable[LintFinding]) -> None:
         """Remember."""
@@ -60,12 +66,17 @@ class LintCache:
 
 
 def cache_key(parts: Sequence[str]) -> str:
-    """One key for the version of this program and everything else that counts."""
-    digest = hashlib.sha256(__version__.encode())
+    """One key for the versions of this program and of what it reads with, and everything else that counts."""
+    digest = hashlib.sha256(_versions().encode())
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
+
+
+@lru_cache
+def _versions() -> str:
+    return " ".join([__version__, version("pglast"), version("jinja2")])
 
 
 def _read(root: Path | None) -> dict[str, Any]:
@@ -75,7 +86,7 @@ def _read(root: Path | None) -> dict[str, Any]:
 
     try:
         table = json.loads((root / STATE_DIR / FOLDER / FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return table if isinstance(table, dict) else {}
 

@@ -87,9 +87,9 @@ def _rewrite(jobs: Mapping[str, StyleJob], *, root: Path) -> tuple[dict[Path, by
 
 
 def _job(file: LintFile, data: bytes, *, root: Path, config_root: Path | None) -> StyleJob | None:
-    """What sqlfluff gets, or None for a file with errors, which are reported elsewhere."""
+    """What sqlfluff gets; None for a file with errors, which are reported elsewhere, and for a blank one."""
     text = decode(data, file.name)
-    if isinstance(text, LintFinding) or "\r" in text:
+    if isinstance(text, LintFinding) or "\r" in text or not text.strip():
         return None
     if file.kind is FileKind.TEMPLATE:
         template, _, problems = check_template(file, root)

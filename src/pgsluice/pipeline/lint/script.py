@@ -66,7 +66,12 @@ def decode(data: bytes, name: str) -> str | LintFinding:
         )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        return found("unreadable-file", "the file holds a NUL byte", Location(name, line))
+        return found(
+            "unreadable-file",
+            "the file holds a NUL byte",
+            Location(name, line),
+            recipe="save the file as UTF-8 if it is UTF-16, or take the byte out",
+        )
     return text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pgsluice.pipeline.checksum import list_sql
 from pgsluice.pipeline.digest import schema_files
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.lint.model import LintFile
 
-TEMPLATES = "templates"
+TEMPLATES: Final = "templates"
+ASKING: Final = (b"public", b"alter")
 
 
 class Surroundings:
@@ -28,7 +29,7 @@ class Surroundings:
         self._whole: dict[Path, str] = {}
 
     def key(self, file: LintFile, data: bytes) -> str:
-        """The earlier migrations; all templates; and of the schema what a grant to PUBLIC may speak of."""
+        """The earlier migrations; all templates; the schema, of which grants and alterations may speak."""
         if file.kind is FileKind.MIGRATION:
             return self._migrations(file.path.parent).get(file.path.name, "")
         if file.kind is FileKind.TEMPLATE:
@@ -36,7 +37,7 @@ class Surroundings:
             if file.target is not None:
                 folders.append(file.target.templates_dir)
             return "".join(self._folder(folder, f"**/*{TEMPLATE_SUFFIX}") for folder in folders)
-        if file.target is not None and b"public" in data.lower():
+        if file.target is not None and any(word in data.lower() for word in ASKING):
             return self._schema(file.target.schema_dir)
         return ""
 
