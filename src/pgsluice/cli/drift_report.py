@@ -16,7 +16,6 @@ MOST_SHOWN: Final = 200
 NAMES_SHOWN: Final = 4
 DIFF_LINES: Final = 40
 SHORT: Final = 80
-HIDDEN: Final = "***"
 
 
 def drift_json(found: Drift) -> dict[str, object]:
@@ -41,7 +40,7 @@ def difference_json(difference: Difference) -> dict[str, object]:
     place: dict[str, object] = {"object": str(address), "kind": address.kind, "name": list(address.path)}
     if difference.facet is None:
         return {**place, "change": "missing" if difference.before else "not expected"}
-    before, after = _values(difference)
+    before, after = difference.shown_values
     return {**place, "change": "different", "facet": difference.facet, "expected": before, "found": after}
 
 
@@ -71,7 +70,7 @@ def difference_lines(shown: Sequence[tuple[Difference, int]]) -> Iterator[str]:
 
 
 def _facet_lines(difference: Difference) -> Iterator[str]:
-    before, after = (_spelled(value) for value in _values(difference))
+    before, after = (_spelled(value) for value in difference.shown_values)
     head = f"{difference.address}: {difference.facet}"
     if len(before) <= SHORT and len(after) <= SHORT and "\n" not in before + after:
         yield f"{head} is {after}, expected {before}"
@@ -81,17 +80,6 @@ def _facet_lines(difference: Difference) -> Iterator[str]:
     yield from (f"  {line}" for line in lines[:DIFF_LINES])
     if len(lines) > DIFF_LINES:
         yield f"  ... {len(lines) - DIFF_LINES} more lines"
-
-
-def _values(difference: Difference) -> tuple[Any, Any]:  # Any: a facet's value is what its JSON says
-    """Both values; of options, which may hold passwords, those of user mappings are hidden."""
-    if difference.address.kind == "user mapping" and difference.facet == "options":
-        return _hidden(difference.before), _hidden(difference.after)
-    return difference.before, difference.after
-
-
-def _hidden(options: Any) -> Any:
-    return dict.fromkeys(options, HIDDEN) if isinstance(options, dict) else options
 
 
 def _spelled(value: Any) -> str:

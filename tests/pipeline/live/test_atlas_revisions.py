@@ -108,6 +108,24 @@ def test_a_baseline_of_atlas_stands_for_all_before_it(shop: Shop) -> None:
     assert taken(shop, baseline, three) == ["0001", "0002", "0003"]
 
 
+def test_a_version_that_goes_on_after_the_underscore_is_found_by_its_file(tmp_path: Path) -> None:
+    names = ("00.05.00_01_jobs.sql", "00.06.00_02_queues.sql", "00.07.00_01_events.sql")
+    shop = Shop(tmp_path)
+    folder = shop.target.migrations_dir
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("select 1;\n")
+    (folder / "atlas.sum").write_bytes(compute_sum(folder).render())
+    assert [one.version for one in shop.history()][:1] == ["00.05.00_01"]
+    digests = {one.name: one.digest for one in compute_sum(folder).entries}
+    of_atlas = [
+        Revision(version, description, EXECUTED, 1, 1, None, None, digests[f"{version}_{description}.sql"])
+        for version, _, description in (name.removesuffix(".sql").partition("_") for name in names[:2])
+    ]
+    assert taken(shop, *of_atlas) == ["00.05.00_01", "00.06.00_02"]
+    assert taken(shop, replace(of_atlas[1], type=1, hash="")) == ["00.05.00_01", "00.06.00_02"]
+
+
 def test_what_was_settled_by_hand_counts(shop: Shop) -> None:
     one, *_ = revisions_of(shop)
     assert taken(shop, replace(one, type=6, applied=0, total=2)) == ["0001"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 import pytest
 
-from pgsluice.pipeline.snapshot import compare, read_snapshot
+from pgsluice.pipeline.snapshot import Address, Difference, compare, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,3 +103,13 @@ def test_a_key_whose_partitions_have_none_is_seen(conn: psycopg.Connection[tuple
         conn.execute("alter table only shop.days add constraint days_pkey primary key (day)")
         found = list(map(str, compare(before, read_snapshot(conn, manages=["*"]))))
     assert "constraint shop.days.days_pkey: index_invalid is true, expected the default" in found
+
+
+def test_options_of_user_mappings_are_never_shown() -> None:
+    address = Address("user mapping", ("shop", "PUBLIC"))
+    secret = Difference(address, "options", {"password": "s3cret"}, {"password": "t0p", "user": "me"})
+    assert str(secret) == (
+        'user mapping shop.PUBLIC: options is {"password": "***", "user": "***"}, '
+        'expected {"password": "***"}'
+    )
+    assert secret.shown_values == ({"password": "***"}, {"password": "***", "user": "***"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -34,8 +35,9 @@ where c.relname = 'atlas_schema_revisions' and c.relkind in ('r', 'p')
 order by 1
 """
 READ: Final = """
-select r.version, coalesce(r.description, '') as description, r.type::int as type, r.applied::int as applied,
-  r.total::int as total, r.error, r.error_stmt, coalesce(r.hash, '') as hash
+select r.version, coalesce(r.description, '') as description, coalesce(r.type, 0)::int as type,
+  coalesce(r.applied, 0)::int as applied, coalesce(r.total, 0)::int as total, r.error, r.error_stmt,
+  coalesce(r.hash, '') as hash
 from {} as r
 order by r.version collate "C"
 """
@@ -120,25 +122,32 @@ def take_over(
             hint="pgsluice rehash",
         )
     digests = {entry.name: entry.digest for entry in recorded.entries}
-    by_version = {migration.version: migration for migration in history}
-    if problems := [line for one in revisions for line in _problems(one, by_version, digests)]:
+    files = [_file_of(one, history) for one in revisions]
+    pairs = list(zip(revisions, files, strict=True))
+    if problems := [line for one, file in pairs for line in _problems(one, file, digests)]:
         raise RefusedError(
             f"Atlas's revisions cannot be taken over: {problems[0]}",
             details=tuple(problems[1:]),
             hint="settle them with Atlas first: atlas migrate status, atlas migrate set",
         )
-    taken = {one.version for one in revisions}
-    baselines = {one.version for one in revisions if one.is_baseline}
-    covered = max((place for place, one in enumerate(history) if one.version in baselines), default=-1)
-    return tuple(one for place, one in enumerate(history) if one.version in taken or place <= covered)
+    taken = {file.filename for _, file in pairs if file is not None}
+    baselines = {file.filename for one, file in pairs if file is not None and one.is_baseline}
+    covered = max((place for place, one in enumerate(history) if one.filename in baselines), default=-1)
+    return tuple(one for place, one in enumerate(history) if one.filename in taken or place <= covered)
 
 
-def _problems(revision: Revision, by_version: dict[str, Migration], digests: dict[str, str]) -> Iterator[str]:
+def _file_of(revision: Revision, history: Sequence[Migration]) -> Migration | None:
+    """The migration of that file name, else of that version, which Atlas ends at the first `_`."""
+    named = (one for one in history if one.filename == revision.filename)
+    numbered = (one for one in history if one.version == revision.version)
+    return next(chain(named, numbered), None)
+
+
+def _problems(revision: Revision, migration: Migration | None, digests: dict[str, str]) -> Iterator[str]:
     if revision.is_partial:
         said = f": {revision.error}" if revision.error else ""
         done = f"{revision.applied} of {revision.total} statements"
         yield f"{revision.filename} was applied in part, {done}{said}"
-    migration = by_version.get(revision.version)
     if migration is None:
         yield f"{revision.filename} is not among the migrations of this folder"
     elif revision.hash and revision.hash.removeprefix("h1:") != digests.get(migration.filename):

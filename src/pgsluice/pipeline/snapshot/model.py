@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+HIDDEN: Final = "***"
 # A facet's value as JSON gives it: text, number, boolean, list or object.
 Value = Any
 
@@ -91,7 +92,19 @@ class Difference:
     def __str__(self) -> str:
         if self.facet is None:
             return f"{self.address}: {'missing' if self.before else 'not expected'}"
-        return f"{self.address}: {self.facet} is {_shown(self.after)}, expected {_shown(self.before)}"
+        before, after = self.shown_values
+        return f"{self.address}: {self.facet} is {_shown(after)}, expected {_shown(before)}"
+
+    @property
+    def shown_values(self) -> tuple[Value, Value]:
+        """Both values as they may be shown: options of user mappings, which may be passwords, are hidden."""
+        if self.address.kind == "user mapping" and self.facet == "options":
+            return _hidden(self.before), _hidden(self.after)
+        return self.before, self.after
+
+
+def _hidden(options: Value) -> Value:
+    return dict.fromkeys(options, HIDDEN) if isinstance(options, dict) else options
 
 
 def _shown(value: Value) -> str:
