@@ -313,7 +313,7 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
             waits = [node for node in _waited_for(graph, needed, new) if node not in nodes]
             graph.precede(waits, nodes[:1])
         for mentioned in new.hints:
-            _hint(graph, graph.of("create", mentioned) or graph.of("alter", mentioned), nodes)
+            _hint(graph, _waited_for(graph, mentioned, new), nodes)
         graph.precede(nodes, [node for node in graph.of("decorate", address) if node not in nodes])
     for address in events.altered:
         nodes = graph.of("alter", address)
@@ -321,7 +321,7 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
             if not _is_inside(address, needed):
                 graph.precede(_waited_for(graph, needed, after[address]), nodes)
         for mentioned in after[address].hints:
-            _hint(graph, graph.of("create", mentioned) or graph.of("alter", mentioned), nodes)
+            _hint(graph, _waited_for(graph, mentioned, after[address]), nodes)
         for needed in before[address].needs:
             if needed in events.destroyed and needed not in after[address].needs:
                 if address not in events.converted:
