@@ -11,6 +11,7 @@ import pytest
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.live import catalog
 from pgsluice.pipeline.live.catalog import find_runner, open_reader
+from pgsluice.pipeline.live.database import shown
 from pgsluice.pipeline.live.drift import applied, find_drift, ledger_notes, servers_for, up_to
 from pgsluice.pipeline.live.ledger import ensure_ledger, read_ledger, record_baseline
 from tests.pipeline.live.shop import SHOP, Shop, as_role, make_role, run, silent
@@ -170,6 +171,38 @@ def test_what_stays_out_is_listed(tmp_path: Path, server: DevServer) -> None:
     assert {"extension citext", "publication everything"} <= set(outside[""])
     assert len(outside["extension citext"]) > 20
     assert set(outside) == {"", "schema audit", "extension citext"}
+
+
+def test_ignored_parts_of_a_table_are_listed(tmp_path: Path, server: DevServer) -> None:
+    shop = Shop(tmp_path, ignore=("shop.orders.old_*", "shop.old_*"))
+    shop.write(m0001_shop=SHOP)
+    changes = (
+        "alter table shop.orders add column old_note text not null default 'none'",
+        "create index old_orders on shop.orders (note)",
+        "create table shop.old_orders_2 (order_id int primary key)",
+    )
+    with shop.database(server, *changes) as conninfo:
+        live = shop.read(conninfo)
+        assert shop.compare(conninfo, server).differences == ()
+    assert live.snapshot.ignored == (
+        "column shop.orders.old_note",
+        "default shop.orders.old_note",
+        "index shop.old_orders",
+        "table shop.old_orders_2",
+    )
+
+
+def test_a_role_that_may_not_call_what_prints_is_told_so(shop: Shop, server: DevServer) -> None:
+    with shop.database(server, "revoke execute on function pg_get_viewdef(oid) from public") as conninfo:
+        make_role(conninfo, "shop_looker", "login")
+        looker = as_role(conninfo, "shop_looker")
+        with pytest.raises(UnreachableError) as caught:
+            shop.read(looker)
+    assert str(caught.value) == (
+        f"cannot read the catalog of {shown(looker)}\n"
+        "  permission denied for function pg_get_viewdef (SQLSTATE 42501)\n"
+        "hint: grant our role what is denied, or connect as a superuser"
+    )
 
 
 def test_the_table_of_atlas_is_no_drift(tmp_path: Path, server: DevServer) -> None:

@@ -12,7 +12,7 @@ import psycopg
 from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.live.database import open_database, shown
 from pgsluice.pipeline.live.dump import complete_url
-from pgsluice.pipeline.live.ledger import LEDGER, Entry, LedgerState, read_ledger
+from pgsluice.pipeline.live.ledger import Entry, LedgerState, read_ledger
 from pgsluice.pipeline.proof import server_lines
 from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
 
@@ -169,5 +169,5 @@ def _hint(exc: psycopg.Error) -> str | None:
     if isinstance(exc, psycopg.errors.LockNotAvailable):
         return "another session holds a stronger lock, such as a running migration; try again when it ends"
     if isinstance(exc, psycopg.errors.InsufficientPrivilege):
-        return f"grant select on {LEDGER}, or connect as a role that may read it"
+        return "grant our role what is denied, or connect as a superuser"
     return None

@@ -193,9 +193,12 @@ def _assemble(
             kept[address] = ((classid, objid, subid), facets)
     for address, ident, facets in children:
         name = ".".join(address.path)
-        if _relation_of(address, facets) in left_out or any(fnmatchcase(name, pattern) for pattern in ignore):
+        if _relation_of(address, facets) in left_out:
             continue
         if address.kind == "constraint" and facets["type"] == "n" and _is_automatic_not_null(address, facets):
+            continue
+        if any(fnmatchcase(name, pattern) for pattern in ignore):
+            ignored.append(str(address))
             continue
         kept[address] = (ident, facets)
     needs = _needs({ident: address for address, (ident, _) in kept.items()}, edges)
