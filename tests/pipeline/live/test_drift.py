@@ -35,6 +35,16 @@ BY_HAND: Final = (
     "alter policy orders_all on shop.orders using (total > 1)",
     "create table shop.extra (extra_id bigint primary key)",
 )
+NAMING_THE_RUNNER: Final = """\
+alter schema shop owner to shop_owner;
+alter table shop.orders owner to shop_owner;
+alter view shop.totals owner to shop_owner;
+grant all on shop.totals to shop_owner;
+grant select, update on shop.open_orders to shop_owner;
+grant select (note) on shop.orders to shop_owner;
+grant execute on function shop.touch() to shop_owner;
+alter default privileges for role shop_owner in schema shop grant select on tables to shop_reader;
+"""
 LINES: Final = """\
 create type shop.mood as enum ('fine');
 create table shop.lines (line int, order_id bigint constraint line_of references shop.orders);
@@ -137,6 +147,28 @@ def test_any_role_may_look_and_owners_are_the_ones_of_most_objects(shop: Shop, s
         for role in ("shop_owner", "shop_looker"):
             assert shop.compare(as_role(conninfo, role), server).differences == ()
         assert shop.read(as_role(conninfo, "shop_looker")).snapshot.runner == "shop_owner"
+
+
+def test_migrations_may_name_the_role_that_runs_them(tmp_path: Path, server: DevServer) -> None:
+    shop = Shop(tmp_path)
+    shop.write(m0001_shop=SHOP, m0002_owners=NAMING_THE_RUNNER)
+    with server.clone(None) as conninfo:
+        for role in ("shop_owner", "shop_reader", "shop_other"):
+            make_role(conninfo, role, "superuser login" if role == "shop_owner" else "nologin")
+        run(as_role(conninfo, "shop_owner"), SHOP, NAMING_THE_RUNNER)
+        assert shop.compare(conninfo, server).differences == ()
+        run(
+            conninfo,
+            "revoke select (note) on shop.orders from shop_owner",
+            "alter view shop.totals owner to shop_other",
+            "revoke update on shop.open_orders from shop_owner",
+        )
+        found = shop.compare(conninfo, server)
+    assert [(str(one.address), one.facet) for one in found.differences] == [
+        ("column shop.orders.note", "grants"),
+        ("view shop.open_orders", "grants"),
+        ("view shop.totals", "owner"),
+    ]
 
 
 def test_a_role_without_rights_to_tables_gets_a_caveat_on_another_major(

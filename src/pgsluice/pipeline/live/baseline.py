@@ -11,7 +11,7 @@ from pgsluice.pipeline.devdb import bootstrap, open_dev
 from pgsluice.pipeline.history import read_history
 from pgsluice.pipeline.live.atlas_revisions import read_revisions, take_over
 from pgsluice.pipeline.live.catalog import open_reader, read_live
-from pgsluice.pipeline.live.compare import compare_live
+from pgsluice.pipeline.live.compare import compare_live, may_not_agree
 from pgsluice.pipeline.live.database import open_database, require_writable
 from pgsluice.pipeline.live.drift import Drift, drift_of, up_to
 from pgsluice.pipeline.live.ledger import (
@@ -126,7 +126,7 @@ def newest_that_agrees(
                 replay(conninfo, [migration], root=project.root)
                 with connected(conninfo) as conn:
                     expected = snapshot_of(conn, target)
-                if expected.objects.keys() ^ live.snapshot.objects.keys():
+                if may_not_agree(expected, live):
                     continue
                 comparison = compare_live(
                     live, expected, server, target=target, root=project.root, progress=progress

@@ -19,6 +19,7 @@ from pgsluice.pipeline.live.compare import NAMED_NOT_NULL, SECRET, column_order,
 from pgsluice.pipeline.live.copy import schema_copy
 from pgsluice.pipeline.live.drift import servers_for
 from pgsluice.pipeline.live.faithful import complete, not_planned, refuse_half_done
+from pgsluice.pipeline.live.naming_runner import as_run_by
 from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
 from pgsluice.pipeline.states import AS_A_MIGRATION, read_states
@@ -112,7 +113,7 @@ def plan_to_schema(project: Project, target: Target, url: str, *, progress: Call
         progress(f"copying the schema of {live.place} to {server.description}")
         with _copied(server, live, view, project.root) as base:
             progress("planning and measuring")
-            goal = view.of(states.after)
+            goal = as_run_by(view.of(states.after), live.snapshot.runner)
             plan = _for_runner(_plan(server, base, goal, view, made_by="the schema has"), live)
             apart = not_planned(goal, live.snapshot, goal=goal, base=base.snapshot)
     return Between(live.place, f"the schema of target {target.name}", plan, apart)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.diff import misordered
 from pgsluice.pipeline.live.copy import schema_copy
+from pgsluice.pipeline.live.naming_runner import as_run_by
 from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.snapshot import Address, Difference, Snapshot, compare
 from pgsluice.pipeline.states import snapshot_of
@@ -78,6 +79,7 @@ def compare_live(
     looked at again in a copy of the real database's schema on `server`; where none can be made, the direct
     comparison stands, with a note.
     """
+    expected = as_run_by(expected, live.snapshot.runner)
     want, have = comparable(expected, live.snapshot)
     direct, notes = _less_versions(compare(want, have))
     direct = tuple(one for one in direct if live.sees_secrets or not _is_secret(one))
@@ -108,6 +110,12 @@ def column_order(
     ]
     more = len(found) - MOST_TABLES
     return (*found[:MOST_TABLES], *((f"column order of {more} more",) if more > 0 else ()))
+
+
+def may_not_agree(expected: Snapshot, live: LiveCatalog) -> bool:
+    """Whether a whole object is on one side alone, which is told at once."""
+    want, have = comparable(as_run_by(expected, live.snapshot.runner), live.snapshot)
+    return want.objects.keys() != have.objects.keys()
 
 
 def comparable(one: Snapshot, other: Snapshot) -> tuple[Snapshot, Snapshot]:
