@@ -142,3 +142,17 @@ def test_a_copy_by_a_plain_role_cannot_hold_its_namesake(server: DevServer) -> N
         "  it names role shop_plain, which is our own on the dev server\n"
         'hint: choose a dev server on which we are superuser, such as: dev = "embedded"'
     )
+
+
+@pytest.mark.parametrize("is_one_server", [True, False], ids=["one server", "two servers"])
+def test_versions_of_extensions_are_a_note_between_majors(
+    tmp_path: Path, servers: tuple[DevServer, ...], *, is_one_server: bool
+) -> None:
+    new, old = servers[:2]
+    project = without_project(tmp_path, dev=server_url(new))
+    with (new if is_one_server else old).clone(None) as have, new.clone(None) as want:
+        run(have, "create extension citext version '1.6'" if is_one_server else "create extension citext")
+        run(want, "create extension citext")
+        found = plan_between(project, everything(project), have, want, progress=silent)
+    said = ('extension citext: version is "1.6", expected "1.8"',)
+    assert (tuple(map(str, found.apart)), found.plan.notes) == ((said, ()) if is_one_server else ((), said))

@@ -96,6 +96,8 @@ def plan_between(
         plan = _plan(server, base, goal.snapshot, view, made_by=f"{want.place} has")
         plan = _for_runner(plan, have)
         apart = not_planned(want.snapshot, have.snapshot, goal=goal.snapshot, base=base.snapshot)
+        if have.major != want.major:
+            plan, apart = _versions_noted(plan, apart)
         return Between(have.place, want.place, plan, apart)
 
 
@@ -116,7 +118,7 @@ def plan_to_schema(project: Project, target: Target, url: str, *, progress: Call
             goal = as_run_by(view.of(states.after), live.snapshot.runner)
             plan = _for_runner(_plan(server, base, goal, view, made_by="the schema has"), live)
             apart = not_planned(goal, live.snapshot, goal=goal, base=base.snapshot)
-    return Between(live.place, f"the schema of target {target.name}", plan, apart)
+    return Between(live.place, f"the schema of target {target.name}", *_versions_noted(plan, apart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +217,10 @@ def _for_runner(plan: Plan, live: LiveCatalog) -> Plan:
         f"run it as {runner}: new objects belong to whoever does, and those that are there mostly to {runner}"
     )
     return replace(plan, notes=(note, *plan.notes))
+
+
+def _versions_noted(plan: Plan, apart: Sequence[Difference]) -> tuple[Plan, tuple[Difference, ...]]:
+    """Versions of extensions as notes, where the packages of two servers decide on them."""
+    versions = [one for one in apart if one.address.kind == "extension" and one.facet == "version"]
+    notes = plan.notes + tuple(map(str, versions))
+    return replace(plan, notes=notes), tuple(one for one in apart if one not in versions)
