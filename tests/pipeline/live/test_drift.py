@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.live import catalog
@@ -234,6 +235,28 @@ def test_a_role_that_may_not_call_what_prints_is_told_so(shop: Shop, server: Dev
         f"cannot read the catalog of {shown(looker)}\n"
         "  permission denied for function pg_get_viewdef (SQLSTATE 42501)\n"
         "hint: grant our role what is denied, or connect as a superuser"
+    )
+
+
+def test_text_that_is_none_is_told_as_that(shop: Shop, server: DevServer) -> None:
+    name = "shop_bytes"
+    with server.clone(None) as conninfo:
+        run(
+            conninfo,
+            f"drop database if exists {name}",
+            f"create database {name} template template0 encoding 'SQL_ASCII' locale 'C'",
+        )
+        place = make_conninfo(conninfo, dbname=name)
+        try:
+            with psycopg.connect(place, client_encoding="SQL_ASCII", autocommit=True) as conn:
+                conn.execute(b"create schema shop; comment on schema shop is 'caf\xe9'")
+            with pytest.raises(UnreachableError) as caught:
+                shop.read(place)
+        finally:
+            run(conninfo, f"drop database {name}")
+    assert str(caught.value).startswith(f"cannot read the catalog of {shown(place)}\n  invalid byte sequence")
+    assert caught.value.hint == (
+        "a name, comment or definition there is no text of the database's encoding; mend it first"
     )
 
 

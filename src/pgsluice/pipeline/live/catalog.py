@@ -170,4 +170,6 @@ def _hint(exc: psycopg.Error) -> str | None:
         return "another session holds a stronger lock, such as a running migration; try again when it ends"
     if isinstance(exc, psycopg.errors.InsufficientPrivilege):
         return "grant our role what is denied, or connect as a superuser"
+    if isinstance(exc, (psycopg.errors.CharacterNotInRepertoire, psycopg.errors.UntranslatableCharacter)):
+        return "a name, comment or definition there is no text of the database's encoding; mend it first"
     return None
