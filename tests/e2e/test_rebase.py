@@ -78,7 +78,9 @@ def test_rebase_in_a_folder_of_a_larger_repository(make: MakeProject) -> None:
 def test_rebase_under_the_environment_of_a_hook(make: MakeProject) -> None:
     project = make({"schema/app/users.sql": USERS}, name="services/billing")
     meet(project)
-    told = project.ok("rebase", "--dry-run", GIT_DIR=".git", GIT_INDEX_FILE=".git/index")
+    told = project.ok(
+        "rebase", "--dry-run", GIT_DIR=".git", GIT_INDEX_FILE=".git/index", GIT_ICASE_PATHSPECS="1"
+    )
     assert told.splitlines()[1].endswith("0003_notes.sql, built again")
 
 

@@ -264,6 +264,48 @@ def test_in_the_middle_of_git_rebase_the_later_commit_comes_last(met: Workshop) 
     met.is_sound()
 
 
+def test_in_the_middle_of_git_rebase_a_renamed_migration_in_conflict_is_the_one_of_head(
+    met: Workshop,
+) -> None:
+    met.add_column("orders", "note text")
+    met.ok("build")
+    met.add_column("orders", "paid boolean")
+    met.build("also_mine")
+    met.git("rebase", "main", code=1)
+    met.add_column("orders", "before boolean")
+    met.ok("rebase")
+    met.git("add", "migrations/app", "schema")
+    met.git("rebase", "--continue", code=1)
+    assert ">>>>>>>" in met.read("migrations/app/0003_mine.sql")
+    met.write("schema/app/orders.sql", met.read("schema/app/orders.sql").replace("=======\n", ""))
+    settled = [line for line in met.read("schema/app/orders.sql").splitlines() if line[:1] not in "<>"]
+    met.write("schema/app/orders.sql", "\n".join(settled) + "\n")
+    met.ok("rebase")
+    assert met.migrations() == [*MERGED, "0004_also_mine.sql"]
+    assert "before boolean" in met.read("migrations/app/0003_mine.sql")
+    assert "note text" in met.read("migrations/app/0004_also_mine.sql")
+    met.is_sound()
+
+
+def test_records_that_were_committed_in_conflict_are_written_anew(met: Workshop) -> None:
+    met.git("rebase", "main", code=1)
+    met.git("add", "--all")
+    met.git("rebase", "--continue")
+    assert "holds a merge conflict" in met.fails(1, "verify")
+    met.ok("rebase")
+    assert met.migrations() == MERGED
+    met.is_sound()
+
+
+def test_shared_records_that_were_committed_in_conflict_are_written_anew(met: Workshop) -> None:
+    merge(met)
+    met.commit("unsettled")
+    met.git("branch", "--force", "main")
+    met.ok("rebase", "migrations/app/0002_mine.sql")
+    assert met.migrations() == MERGED
+    assert met.ok("verify") == "app: as built\n"
+
+
 def test_a_feature_merged_into_main_comes_after_main(met: Workshop) -> None:
     met.git("checkout", "--quiet", "main")
     merge(met, "feature")
@@ -320,6 +362,26 @@ def test_before_the_merge_there_is_nothing_to_rebase_on(met: Workshop) -> None:
         "error: main has 0002_theirs.sql, which is not here: it was not merged yet\n"
         "hint: git merge main, then pgsluice rebase\n"
     )
+
+
+def test_in_a_clone_that_lacks_old_commits_they_come_first(met: Workshop) -> None:
+    met.git("update-ref", "refs/heads/trunk", "main")
+    (met.root / ".git/shallow").write_text(met.git("rev-parse", "main") + met.git("rev-parse", "feature"))
+    assert met.fails(2, "rebase", "--onto", "trunk") == (
+        "error: trunk has 0002_theirs.sql, which is not here: it was not merged yet\n"
+        "hint: git fetch --unshallow && git merge trunk, then pgsluice rebase\n"
+    )
+
+
+def test_after_a_stash_that_met_what_was_pulled_the_open_one_stays_open(met: Workshop) -> None:
+    met.git("checkout", "--quiet", "-b", "other", "main~1")
+    for name in ("migrations/app", "schema/app"):
+        met.git("checkout", "feature", "--", name)
+    met.git("stash", "push", "--quiet")
+    met.git("merge", "--quiet", "main")
+    met.git("stash", "pop", code=1)
+    assert "0002_mine.sql -> migrations/app/0003_mine.sql, built again" in met.ok("rebase")
+    assert met.lock() == 'open = "0003_mine.sql"'
 
 
 def test_nothing_of_ones_own_takes_the_shared_state(met: Workshop) -> None:
@@ -571,6 +633,14 @@ def test_carriage_returns_in_a_shared_migration(met: Workshop) -> None:
         "error: CR found in migrations/app/0001_first.sql\n"
         "  it was committed with LF; .gitattributes keeps it so: *.sql text eol=lf\n"
         "hint: sed -i 's/\\r$//' migrations/app/0001_first.sql\n"
+    )
+    path = met.root / "migrations/app/0002_theirs.sql"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert met.fails(2, "rebase") == (
+        "error: CR found in migrations/app/0001_first.sql\n"
+        "  and in 1 more\n"
+        "  it was committed with LF; .gitattributes keeps it so: *.sql text eol=lf\n"
+        "hint: sed -i 's/\\r$//' migrations/app/0001_first.sql migrations/app/0002_theirs.sql\n"
     )
 
 

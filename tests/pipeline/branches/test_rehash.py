@@ -98,6 +98,15 @@ def test_an_edit_is_refused_until_it_is_named(recorded: Workshop) -> None:
     assert recorded.read(f"{FOLDER}/atlas.sum") == sum_of(recorded)
 
 
+def test_an_edit_that_is_committed_cannot_be_checked_out_again(recorded: Workshop) -> None:
+    recorded.write(f"{FOLDER}/0003_c.sql", "create table x ();\n")
+    recorded.git("init", "--quiet")
+    recorded.commit("an edit")
+    told = recorded.fails(4, "rehash")
+    log = "git log -p -- migrations/app/0003_c.sql"
+    assert f"\n  the last commit has it so, to see who changed it: {log}\n" in told
+
+
 def test_another_name_is_refused_until_it_is_named(recorded: Workshop) -> None:
     folder = recorded.root / FOLDER
     (folder / "0002_b.sql").rename(folder / "0002_x.sql")

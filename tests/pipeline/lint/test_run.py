@@ -262,6 +262,9 @@ def test_since_closes_only_what_a_revision_has(folder: Folder) -> None:
     folder.record()
     assert folder.lint().findings == ()
     assert [finding.location.file for finding in folder.lint(since="HEAD").findings] == [SECOND]
+    with pytest.MonkeyPatch.context() as hook:
+        hook.setenv("GIT_DIR", str(folder.root / ".git"))
+        assert [finding.location.file for finding in folder.lint(since="HEAD").findings] == [SECOND]
     with pytest.raises(InputError) as caught:
         folder.lint(since="nowhere")
     assert caught.value.message.startswith("git does not know nowhere: ")

@@ -22,8 +22,11 @@ _PLAIN: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LITERAL_PATHSPECS": "1",
 }
-_OF_HOOKS: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
+_OF_HOOKS: Final = frozenset({"GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE"})
 """Set by git for its hooks, relative to another folder than the one that is asked about."""
+
+_OF_PATHS: Final = frozenset({"GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_NOGLOB_PATHSPECS"})
+"""Ways to read paths that exclude the literal one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,10 @@ class Repository:
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Whether a commit is part of another one's history."""
         return self._run("merge-base", "--is-ancestor", commit, of).returncode == 0
+
+    def is_shallow(self) -> bool:
+        """Whether the clone lacks old commits, so that what it says of histories may be wrong."""
+        return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Where two histories went apart."""
@@ -153,7 +160,7 @@ def run_git(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.Com
     return subprocess.run(
         ["git", "-C", str(folder), *arguments],
         input=given,
-        env={name: value for name, value in os.environ.items() if name not in _OF_HOOKS} | _PLAIN,
+        env={name: value for name, value in os.environ.items() if name not in _OF_HOOKS | _OF_PATHS} | _PLAIN,
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,

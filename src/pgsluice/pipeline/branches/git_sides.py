@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import InputError, Location, RefusedError
+from pgsluice.pipeline.branches.conflict import split_conflict
 from pgsluice.pipeline.branches.refs import Operation
 from pgsluice.pipeline.branches.sides import Sides, locks_here, present_migrations
 from pgsluice.pipeline.checksum import is_sql
@@ -16,6 +17,7 @@ from pgsluice.pipeline.sum_check import verify_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from pgsluice.config import Project, Target
@@ -57,9 +59,11 @@ def read_sides(project: Project, target: Target, repository: Repository, *, refs
     sides = Sides(
         refs.name,
         shared.files,
-        {name: present[name] for name in present if name not in shared.files},
+        _own_files(repository, target, present, shared=shared, refs=refs),
         shared_lock=shared.lock,
-        lock=_own_lock(target, mine, refs=refs, is_settled=is_settled),
+        lock=_own_lock(
+            target, mine, refs=refs, is_settled=is_settled, own=present.keys() - shared.files.keys()
+        ),
         fixtures=frozenset(repository.read_folder(refs.shared, _upgrades(project, target))),
         own_templates=frozenset(_own_templates(repository, target, refs)),
         takes_lock=bool(repository.unmerged([target.migrations_dir / LOCK_NAME])),
@@ -75,8 +79,21 @@ def _read(repository: Repository, target: Target, commit: str) -> _Folder:
     own = sorted((name for name in files if is_sql(name) and "/" not in name), key=os.fsencode)
     content = files.get(LOCK_NAME)
     path = target.migrations_dir / LOCK_NAME
-    lock = None if content is None else parse_lock(content.decode("utf-8", "replace"), path=path)
+    texts = () if content is None else split_conflict(content.decode("utf-8", "replace"))
+    # a commit with an unsettled lock has none: the proof of what is here tells, and writes a new one
+    lock = parse_lock(texts[0], path=path) if len(texts) == 1 else None
     return _Folder({name: files[name] for name in own}, lock)
+
+
+def _own_files(
+    repository: Repository, target: Target, present: Mapping[str, bytes], *, shared: _Folder, refs: Refs
+) -> dict[str, bytes]:
+    """Yours as they are here; one in which git put both sides, because it was renamed, as `HEAD` has it."""
+    own = {name: content for name, content in present.items() if name not in shared.files}
+    if refs.operation is Operation.NONE or not any(MARKER in content for content in own.values()):
+        return own
+    head = repository.read_folder("HEAD", target.migrations_dir)
+    return {name: head.get(name, content) if MARKER in content else content for name, content in own.items()}
 
 
 def _upgrades(project: Project, target: Target) -> Path:
@@ -92,11 +109,21 @@ def _in_order(repository: Repository, target: Target, sides: Sides, *, refs: Ref
     return {name: sides.mine[name] for name in names}
 
 
-def _own_lock(target: Target, mine: _Folder, *, refs: Refs, is_settled: bool) -> Lock | None:
-    """What your side recorded: the folder's own lock is newer than a commit where both can be right."""
+def _own_lock(
+    target: Target, mine: _Folder, *, refs: Refs, is_settled: bool, own: AbstractSet[str]
+) -> Lock | None:
+    """What your side recorded: the folder's own lock is newer than a commit where both can be right.
+
+    In a conflict without a merge, as `git stash pop` leaves one, yours is the side whose open files are not
+    shared.
+    """
     here = locks_here(target)
     if len(here) == 1 and (is_settled or refs.operation is Operation.NONE):
         return here[0]
+    if refs.operation is Operation.NONE:
+        yours = [lock for lock in here if lock.open and own >= set(lock.open)]
+        if len(yours) == 1:
+            return yours[0]
     return mine.lock
 
 
@@ -113,9 +140,10 @@ def _refuse_unmerged(
     if not missing or refs.operation is not Operation.NONE:
         return
     if not repository.is_ancestor(refs.shared, "HEAD"):
+        fetch = "git fetch --unshallow && " if repository.is_shallow() else ""
         raise InputError(
             f"{refs.name} has {missing[0]}, which is not here: it was not merged yet",
-            hint=f"git merge {refs.name}, then pgsluice rebase",
+            hint=f"{fetch}git merge {refs.name}, then pgsluice rebase",
         )
 
 
@@ -139,7 +167,7 @@ def _with_continued(
     for name, content in sides.shared.items():
         changed = own.get(name)
         if changed is None or changed in (content, base.files.get(name)):
-            _refuse_edited(project, target, name, content=content, here=present.get(name), refs=refs)
+            _refuse_edited(project, target, name, shared=sides.shared, present=present, refs=refs)
         elif name in still_open and content == base.files.get(name):
             mine[name] = changed
             del shared[name]
@@ -153,21 +181,37 @@ def _with_continued(
 
 
 def _refuse_edited(
-    project: Project, target: Target, name: str, *, content: bytes, here: bytes | None, refs: Refs
+    project: Project,
+    target: Target,
+    name: str,
+    *,
+    shared: Mapping[str, bytes],
+    present: Mapping[str, bytes],
+    refs: Refs,
 ) -> None:
     """A shared migration is what it is; only git's own conflict about it may stand in the folder."""
-    if here == content:
+    here = present.get(name)
+    if here == shared[name]:
         return
-    if here is not None and here.replace(b"\r\n", b"\n") == content:
-        path = project.relative(target.migrations_dir / name)
+    if _differs_by_ends(here, shared[name]):
+        alike = [one for one in shared if _differs_by_ends(present.get(one), shared[one])]
+        paths = [project.relative(target.migrations_dir / one) for one in alike]
         raise InputError(
-            f"CR found in {path}",
-            details=("it was committed with LF; .gitattributes keeps it so: *.sql text eol=lf",),
-            hint=f"sed -i 's/\\r$//' {quoted(path)}",
+            f"CR found in {paths[0]}",
+            details=(
+                *((f"and in {len(paths) - 1} more",) if len(paths) > 1 else ()),
+                "it was committed with LF; .gitattributes keeps it so: *.sql text eol=lf",
+            ),
+            hint=f"sed -i 's/\\r$//' {' '.join(map(quoted, paths))}",
         )
     is_gits = refs.operation is not Operation.NONE and (here is None or MARKER in here)
     if not is_gits:
         raise _changed(project, target, name, what="removed" if here is None else "edited", refs=refs)
+
+
+def _differs_by_ends(here: bytes | None, content: bytes) -> bool:
+    """Whether a file has carriage returns that it was committed without."""
+    return here is not None and here != content and here.replace(b"\r\n", b"\n") == content
 
 
 def _changed(project: Project, target: Target, name: str, *, what: str, refs: Refs) -> RefusedError:

@@ -101,7 +101,8 @@ def rehash_target(
     changes = _judge(record, target, present, committed=committed)
     _refuse_line_ends(files, changes)
     if not check:
-        _refuse_changes(files, changes, accept=accept)
+        committed_so = [name for name, content in present.items() if committed.get(name) == content]
+        _refuse_changes(files, changes, accept=accept, committed=committed_so)
         _refuse_interleaved(files, record, accept=accept)
     recorded = compute_sum(folder)
     rendered = recorded.render()
@@ -193,7 +194,9 @@ def _refuse_line_ends(files: TargetFiles, changes: Sequence[FileChange]) -> None
         )
 
 
-def _refuse_changes(files: TargetFiles, changes: Sequence[FileChange], *, accept: Sequence[str]) -> None:
+def _refuse_changes(
+    files: TargetFiles, changes: Sequence[FileChange], *, accept: Sequence[str], committed: Sequence[str]
+) -> None:
     wrong = [one for one in changes if one.change not in HARMLESS and not _is_accepted(one, accept)]
     if not wrong:
         return
@@ -206,7 +209,7 @@ def _refuse_changes(files: TargetFiles, changes: Sequence[FileChange], *, accept
             *(f"{files.path(one.name)} neither: {_reason(one)}" for one in wrong[1:MOST]),
             *((f"and {len(wrong) - MOST} more",) if len(wrong) > MOST else ()),
             "databases that ran a migration keep what it did then, and apply refuses what changed",
-            _way_back(files, first),
+            _way_back(files, first, is_committed=first.name in committed),
         ),
         hint=f"{files.command('rehash')} {names}, if no database that you keep has run it",
     )
@@ -217,12 +220,14 @@ def _reason(change: FileChange) -> str:
     return f"it was called {change.old}" if change.old is not None else REASONS[change.change]
 
 
-def _way_back(files: TargetFiles, change: FileChange) -> str:
+def _way_back(files: TargetFiles, change: FileChange, *, is_committed: bool) -> str:
     path = quoted(files.path(change.name))
     if change.change is Change.IN_FRONT:
         return f"to put it after the others: {files.command('rebase')} {path}"
     if change.old is not None:
         return f"to undo it: mv {path} {quoted(files.path(change.old))}"
+    if is_committed:
+        return f"the last commit has it so, to see who changed it: git log -p -- {path}"
     return f"to undo it: git checkout -- {path}"
 
 

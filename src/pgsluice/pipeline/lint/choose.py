@@ -9,7 +9,6 @@ stops nothing.
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 SHARED_TEMPLATES: Final = "templates"
 SQL_SUFFIX: Final = ".sql"
-GIT_TIMEOUT_S: Final = 30
 
 
 def choose_all(
@@ -169,9 +167,10 @@ def _names_at(folder: Path, revision: str) -> frozenset[str]:
     """
     if not folder.is_dir():
         return frozenset()
-    command = ["git", "ls-tree", "-z", "--name-only", "--end-of-options", revision, "./"]
+    from pgsluice.pipeline.branches.git import run_git
+
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=GIT_TIMEOUT_S)
+        done = run_git(folder, "ls-tree", "-z", "--name-only", "--end-of-options", revision, "./")
     except FileNotFoundError as exc:
         raise InputError("--since needs git, and there is no git program") from exc
     if done.returncode != 0:
