@@ -91,7 +91,10 @@ def test_the_environment_overrides_dev(tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_configuration_anywhere(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         load_project(tmp_path)
-    assert str(raised.value) == (f"no pgsluice.toml in {tmp_path} or a folder above it\nhint: pgsluice init")
+    assert str(raised.value) == (
+        f"no pgsluice.toml in {tmp_path} or a folder above it\n"
+        "hint: pgsluice -C FOLDER, if the project is in another one; pgsluice init starts one here"
+    )
 
 
 def test_two_configurations_in_one_folder(tmp_path: Path) -> None:

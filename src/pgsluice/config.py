@@ -185,7 +185,10 @@ def _find(start: Path) -> tuple[TomlFile, Mapping[str, object]]:
             if not isinstance(table, dict):
                 source.fail((), "tool.pgsluice must be a table")
             return source, table
-    raise NoConfigError(f"no {CONFIG_NAME} in {start} or a folder above it", hint="pgsluice init")
+    raise NoConfigError(
+        f"no {CONFIG_NAME} in {start} or a folder above it",
+        hint="pgsluice -C FOLDER, if the project is in another one; pgsluice init starts one here",
+    )
 
 
 def _tool_table(source: TomlFile) -> object:

@@ -80,7 +80,10 @@ def test_no_project_is_exit_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["verify"]) == 2
-    text = f"error: no pgsluice.toml in {tmp_path} or a folder above it\nhint: pgsluice init\n"
+    text = (
+        f"error: no pgsluice.toml in {tmp_path} or a folder above it\n"
+        "hint: pgsluice -C FOLDER, if the project is in another one; pgsluice init starts one here\n"
+    )
     assert capsys.readouterr() == ("", text)
 
 

@@ -92,7 +92,7 @@ def split_filename(path: Path) -> Migration:
         raise InputError(
             "the file takes a migration back, and would run with all others",
             location=locate(path),
-            hint=f"sed -i '1i -- atlas:sum ignore' {path.name}, or move it to another folder",
+            hint=f"sed -i '1i -- atlas:sum ignore' {locate(path).file}, or move it to another folder",
         )
     version, name = split_stem(stem)
     if not version:
