@@ -54,8 +54,13 @@ def find_plan(before: Snapshot, after: Snapshot, measure: Measure, *, hints: Seq
         left = compare(after, reached)
         if not left:
             return replace(plan, notes=plan.notes + column_order(after, reached, plan.touched))
+        # what a tree's keys and indexes brought along to its partitions has names of the server's choice
+        names = equal_but_for_name(reached, after)
+        if names:
+            plan = _joined(plan, Plan(names))
+            reached = _measured(plan.statements, measure)
         more = make_plan(reached, after, settling=True)
-        if not more.statements:
+        if not more.statements and not names:
             break
         plan = _joined(plan, more)
     raise RefusedError(
