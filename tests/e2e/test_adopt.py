@@ -184,6 +184,15 @@ def test_an_adopted_database_is_deployed_to(live: DevServer, empty: Project) -> 
         empty.ok("check")
 
 
+def test_a_database_without_anything_is_told_as_that(live: DevServer, empty: Project) -> None:
+    with database(live, "") as url:
+        told = empty.ok("init", "--from", url).splitlines()
+    assert told[0].startswith("adopted 1 object of ")
+    assert "  there is nothing in it that a migration would make: is it the right database?" in told
+    assert not [line for line in told if "gives all of it" in line or "pgsluice baseline" in line]
+    assert empty.migrations() == []
+
+
 def test_chosen_schemas_are_adopted_and_the_rest_is_named(live: DevServer, empty: Project) -> None:
     with database(live, f"{SHOP} create schema audit; create table audit.events (id int);") as url:
         told: Any = empty.json("init", "--from", url, "--schema", "shop", "--ignore", "shop.tot*")

@@ -81,6 +81,14 @@ def test_build_with_nothing_to_do_changes_no_file(make: MakeProject) -> None:
     assert project.tree() == before
 
 
+def test_build_before_there_is_anything_says_where_to_write(make: MakeProject) -> None:
+    project = make({"schema/app/readme.txt": "nothing yet\n"})
+    assert project.ok("build", "first") == (
+        "nothing to do: the migrations of app lead to this schema already\n"
+        "  schema/app holds no SQL file: describe a table there, one object a file\n"
+    )
+
+
 def test_edit_of_comments_and_white_space_writes_no_migration(make: MakeProject) -> None:
     project = make({"schema/app/users.sql": USERS})
     project.ok("build", "first")

@@ -36,12 +36,15 @@ def adopted_json(adopted: Adopted, root: Path, *, target: str, wrote: Sequence[s
 def adopted_text(adopted: Adopted, *, target: str, folder: Path | None, wrote: Sequence[str]) -> str:
     """An adoption in a few lines, and the commands that follow."""
     folders = Counter(_shown_folder(name) for name in wrote)
-    lines = [f"adopted {adopted.objects} objects of {adopted.place}"]
+    lines = [f"adopted {adopted.objects} object{'s' if adopted.objects != 1 else ''} of {adopted.place}"]
     lines += [
         f"wrote {name}" if count == 1 else f"wrote {count} files in {name}/"
         for name, count in folders.items()
     ]
-    lines.append(f"  {adopted.migration} gives all of it, proved on {adopted.server}")
+    if adopted.migration in adopted.files:
+        lines.append(f"  {adopted.migration} gives all of it, proved on {adopted.server}")
+    else:
+        lines.append("  there is nothing in it that a migration would make: is it the right database?")
     lines.append(f"  objects of {adopted.runner} belong to whoever runs the migrations")
     lines += _listed("in requires, as no migration can change it", adopted.carried)
     lines += _listed("left out", [f"{one.what}: {one.reason}" for one in adopted.left_out])
@@ -52,10 +55,11 @@ def adopted_text(adopted: Adopted, *, target: str, folder: Path | None, wrote: S
 
 def _next(adopted: Adopted, target: str, folder: Path | None) -> list[str]:
     added = " ".join(dict.fromkeys(name.split("/")[0] for name in adopted.files))
+    baseline = '  pgsluice baseline --database "$DATABASE_URL"   tells the database that it stands here'
     return [
         "next:",
         *([f"  cd {shlex.quote(str(folder))}"] if folder else []),
-        '  pgsluice baseline --database "$DATABASE_URL"   tells the database that it stands here',
+        *([baseline] if adopted.migration in adopted.files else []),
         f"  git add .gitattributes {added}",
         f"  edit a file of schema/{target}, then: pgsluice build NAME",
         '  pgsluice apply --database "$DATABASE_URL"',

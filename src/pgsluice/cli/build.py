@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgsluice.cli.output import JsonOption, TargetOption, emit, load, progress
+
+if TYPE_CHECKING:
+    from pgsluice.config import Project, Target
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -76,4 +79,15 @@ def build(
                 )
             )
     value = build_json(results[0]) if len(results) == 1 else {"targets": [build_json(one) for one in results]}
-    emit(value, "\n".join(build_text(one) for one in results), as_json=as_json)
+    texts = (
+        f"{build_text(result)}{_empty(project, one)}" for one, result in zip(targets, results, strict=True)
+    )
+    emit(value, "\n".join(texts), as_json=as_json)
+
+
+def _empty(project: Project, target: Target) -> str:
+    """A line for who built before there was anything to build, or in another folder than they wrote in."""
+    if any(target.schema_dir.rglob("*.sql")):
+        return ""
+    folder = project.relative(target.schema_dir)
+    return f"\n  {folder} holds no SQL file: describe a table there, one object a file"
