@@ -310,6 +310,8 @@ def _order_by_needs(graph: Graph, events: Events, scene: Scene) -> None:
         for needed in new.needs:
             if _is_inside(address, needed) and needed in events.altered:
                 continue
+            if nodes and needed.path[:2] == address.path[:2] != nodes[0].address.path[:2]:
+                continue  # a tree's statement brings it to the partition, whenever that comes
             waits = [node for node in _waited_for(graph, needed, new) if node not in nodes]
             graph.precede(waits, nodes[:1])
         for mentioned in new.hints:
