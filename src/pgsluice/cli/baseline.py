@@ -33,7 +33,7 @@ VersionArgument = Annotated[
 ]
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Record that a database has the migrations up to a version.")
 def baseline(
     ctx: typer.Context,
     version: VersionArgument = None,

@@ -27,7 +27,7 @@ Exit codes:
   4 refused: data would be lost, a backfill is missing, or the history was changed"""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Turn the schema's edits into a migration that was proved.")
 def build(
     ctx: typer.Context,
     name: Annotated[

@@ -20,7 +20,7 @@ Examples:
   pgsluice demo shop                   in a new folder of that name"""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="See the whole way in a minute, in a folder of its own.")
 def demo(
     ctx: typer.Context,
     folder: Annotated[

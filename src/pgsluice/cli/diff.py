@@ -40,7 +40,7 @@ OtherArgument = Annotated[
 ]
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Print the plan from migrations, or a database, to the schema.")
 def diff(
     ctx: typer.Context,
     first: UrlArgument = None,

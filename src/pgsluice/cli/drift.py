@@ -38,7 +38,7 @@ ToOption = Annotated[
 ]
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Compare a database with its migrations, object by object.")
 def drift(
     ctx: typer.Context,
     target: TargetOption = None,

@@ -44,7 +44,7 @@ class Format(StrEnum):
     GITLAB = "gitlab"
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Look for what is unsafe, wrong or ill-formed.")
 def lint(
     ctx: typer.Context,
     paths: Annotated[

@@ -51,7 +51,7 @@ where u.email <> lower(u.email);
 """
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Start a migration with SQL of your own.")
 def new(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the migration does: a-z, 0-9 and _.")],

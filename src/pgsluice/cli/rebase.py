@@ -28,7 +28,7 @@ Exit codes:
   3 no dev server                 4 refused: the result is not the schema, or data would be lost"""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="After a merge: put your migrations after the shared ones.")
 def rebase(
     ctx: typer.Context,
     files: Annotated[

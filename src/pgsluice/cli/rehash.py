@@ -26,7 +26,7 @@ Exit codes:
   2 wrong input                        4 refused: a recorded migration changed"""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Compute atlas.sum anew, and say what changed.")
 def rehash(
     ctx: typer.Context,
     target: TargetOption = None,

@@ -24,7 +24,7 @@ TOLERATED: Final = frozenset({"stale-schema", "template-without-migration"})
 """Findings that belong to the next migration, not to the one that is closed."""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Close the open migration: no later build changes it.")
 def release(ctx: typer.Context, target: TargetOption = None, as_json: JsonOption = False) -> None:
     """Close the open migration, so that no later build changes its file.
 

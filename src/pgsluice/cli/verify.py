@@ -24,7 +24,7 @@ Examples:
 Exit codes: 0 all is as built, 1 something was found, 2 bad configuration."""
 
 
-@app.command(epilog=EXAMPLES)
+@app.command(epilog=EXAMPLES, short_help="Check that all is as it was proved; needs no database.")
 def verify(ctx: typer.Context, target: TargetOption = None, as_json: JsonOption = False) -> None:
     """Check migrations, schema and templates against the last proved build.
 
