@@ -159,8 +159,8 @@ def test_an_adopted_database_is_deployed_to(live: DevServer, empty: Project) -> 
             "  constraint orders_pkey primary key (order_id)\n"
             ");\n\n"
             "alter table shop.orders\n"
-            "  add constraint orders_user_id_fkey foreign key (user_id)\n"
-            "  references shop.users(user_id) on delete cascade;\n\n"
+            "add constraint orders_user_id_fkey foreign key (user_id)\n"
+            "references shop.users(user_id) on delete cascade;\n\n"
             "create index orders_user_idx on shop.orders using btree (user_id);\n\n"
             "create trigger touch before update on shop.orders for each row execute function "
             "shop.touch();\n\n"
@@ -168,11 +168,12 @@ def test_an_adopted_database_is_deployed_to(live: DevServer, empty: Project) -> 
         )
         assert empty.read("schema/app/functions/touch.sql") == (
             "create function shop.touch() returns trigger\n"
-            "  language plpgsql\n"
-            "  as $$ BEGIN RETURN NEW; END $$;\n"
+            "language plpgsql\n"
+            "as $$ BEGIN RETURN NEW; END $$;\n"
         )
         assert "no drift" in empty.ok("drift", "--database", url)
         empty.ok("verify")
+        empty.ok("lint", "--allow", "dangerous-grant-to-public")
         empty.ok("check")
         empty.ok("baseline", "--database", url)
         users = empty.read("schema/app/tables/users.sql")
@@ -372,7 +373,7 @@ def test_a_view_of_values_alone_stays_one(live: DevServer, empty: Project) -> No
         empty.ok("init", "--from", url)
         empty.ok("drift", "--database", url)
     assert empty.read("schema/app/views/v.sql") == (
-        "create view public.v (a, \"B\") as\n values (1, '(as values)'::text), (2, 'b'::text);\n"
+        "create view public.v (a, \"B\") as\nvalues (1, '(as values)'::text), (2, 'b'::text);\n"
     )
 
 

@@ -21,6 +21,7 @@ from pgsluice.pipeline.adopt.configuration import Configuration
 from pgsluice.pipeline.adopt.failure import explain
 from pgsluice.pipeline.adopt.files import Pieces, place_statements, render_files
 from pgsluice.pipeline.adopt.grants import grants_from_birth, has_default_privileges, without_grants
+from pgsluice.pipeline.adopt.layout import lay_out, with_layout
 from pgsluice.pipeline.adopt.provided import provided_by
 from pgsluice.pipeline.adopt.reading import Live, read_database
 from pgsluice.pipeline.adopt.requirements import (
@@ -129,8 +130,11 @@ class _Adoption:
         if plan is not None:
             pieces, states = self._choose(target, pieces, states, plan)
         baseline = self._baseline(project, target, states, refusal)
+        self.progress("laying the files out")
+        lay_out(target, root=self.staging)
         migration, history = self._history(target, baseline)
-        contents = {name: text.encode() for name, text in (files | self._files(target, pieces)).items()}
+        contents = {name: text.encode() for name, text in files.items()}
+        contents |= {name: (self.staging / name).read_bytes() for name in self._files(target, pieces)}
         return Adopted(
             files=contents | history,
             migration=migration,
@@ -279,7 +283,8 @@ class _Adoption:
         target.migrations_dir.mkdir(parents=True, exist_ok=True)
         recorded = compute_sum(target.migrations_dir, replace=migrations)
         major = self.server.major
-        lock = replace(baseline.lock, tool=__version__, postgres=major, history=recorded.total)
+        spelled = with_layout(baseline.lock, target)
+        lock = replace(spelled, tool=__version__, postgres=major, history=recorded.total)
         contents = {**migrations, SUM_NAME: recorded.render(), LOCK_NAME: lock.render()}
         folder = f"migrations/{target.name}"
         return f"{folder}/{name}", {f"{folder}/{one}": text for one, text in contents.items()}
