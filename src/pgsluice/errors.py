@@ -75,6 +75,11 @@ class PipelineError(Exception):
         self.details = details
         self.hint = hint
 
+    @property
+    def exit_status(self) -> int:
+        """What the process ends with."""
+        return int(self.exit_code)
+
     def lines(self) -> tuple[str, ...]:
         """The whole error as plain text lines, without colours and without the `error:` prefix."""
         head = f"{self.location}: {self.message}" if self.location else self.message

@@ -19,7 +19,7 @@ from tests.e2e.project import SEQUENCE, TIMEOUT_S, Done, Project
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pgsluice.pipeline.devdb import DevServer
@@ -137,6 +137,16 @@ def wait_for(conn: psycopg.Connection[Any], query: str, **values: object) -> Any
             return row[0]
         time.sleep(PAUSE_S)
     raise AssertionError(f"nothing in {LIMIT_S} s: {query} {values}")
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait until something outside of the database is so."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        if is_so():
+            return
+        time.sleep(PAUSE_S)
+    raise AssertionError(f"not so in {LIMIT_S} s")
 
 
 def ended(process: subprocess.Popen[str]) -> Done:

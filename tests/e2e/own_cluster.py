@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 START_S: Final = 60.0
 PAUSE_S: Final = 0.02
-# What the settings of a scratch server leave out: for standbys, and for what a crash must not forget.
-DURABLE: Final = ("-c", "wal_level=replica", "-c", "synchronous_commit=on")
+# What the settings of a scratch server leave out: for standbys, for what a crash must not forget, and
+# for transactions of two phases.
+DURABLE: Final = (
+    *("-c", "wal_level=replica", "-c", "synchronous_commit=on"),
+    *("-c", "max_prepared_transactions=2"),
+)
 
 
 @dataclass

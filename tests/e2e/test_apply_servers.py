@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import signal
 from typing import TYPE_CHECKING, Final
 
@@ -164,3 +165,22 @@ def test_server_without_a_spare_connection_blinds_the_watcher_alone(deploy: Depl
     assert "  blocked by a session that was not seen: connection failed: " in done.stderr
     assert f'FATAL:  too many connections for role "{role}"\n' in done.stderr
     assert done.stderr.endswith("hint: pgsluice apply --retries 20\n")
+
+
+def test_prepared_transaction_in_the_way_is_named_with_its_end(deploy: Deploy) -> None:
+    with deploy.session() as conn:
+        conn.execute("begin")
+        conn.execute(HOLD)
+        conn.execute("prepare transaction 'shop''s'")
+        error = deploy.fails(3, "apply", "--lock-timeout", "0.5", "--retries", "0")
+        conn.execute("rollback prepared 'shop''s'")
+    found = re.fullmatch(
+        r"error: migrations/app/0002_second.sql:2: statement 2 of 2 got no lock in 1 attempt;"
+        r" rolled back, nothing of this file is in the database\n"
+        r"  alter table t add j int\n  canceling statement due to lock timeout \(SQLSTATE 55P03\)\n"
+        r"  blocked by transaction 'shop''s' \(postgres, prepared for \d+ s\)\n"
+        r"hint: pgsluice apply --retries 20, or end who is in the way: rollback prepared 'shop''s';\n",
+        error,
+    )
+    assert found, error
+    deploy.ok("apply")

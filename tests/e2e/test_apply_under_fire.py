@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.conftest import EMBEDDED
-from tests.e2e.applying import ASKING, NOBODY, ONLINE, WAITING, Deploy, deployed, ended, kill, wait_for
+from tests.e2e.applying import (
+    ASKING,
+    NOBODY,
+    ONLINE,
+    WAITING,
+    Deploy,
+    deployed,
+    ended,
+    kill,
+    wait_for,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pgsluice.pipeline.devdb import DevServer
 
@@ -216,6 +229,11 @@ def test_signal_cancels_the_statement_and_rolls_back(
         process.send_signal(number)
         done = ended(process)
         wait_for(watcher, NOBODY)
+        process = deploy.start("apply", "--lock-timeout", "60", "--json")
+        wait_for(watcher, WAITING, like="alter%")
+        process.send_signal(number)
+        told = ended(process)
+    assert (told.code, json.loads(told.stdout)["error"]["exit_code"]) == (code, code)
     assert done.code == code, str(done)
     assert done.stderr.endswith(
         f"error: migrations/app/0002_second.sql:2: {word} in 0002_second.sql;"
@@ -236,6 +254,49 @@ def test_signal_between_attempts_ends_the_run(deploy: Deploy) -> None:
     assert done.stderr.endswith(
         "error: terminated in 0002_second.sql; rolled back, nothing of this file is in the database\n"
     )
+
+
+def test_signal_between_attempts_of_a_step_says_what_is_done(deploy: Deploy) -> None:
+    deploy.add("0002_second.sql", ONLINE + THREE)
+    with deploy.session() as reader, reader.transaction():
+        reader.execute(HOLD)
+        process = deploy.start("apply", "--lock-timeout", "1", "--retries", "50")
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    assert done.code == 143, str(done)
+    assert done.stderr.endswith(
+        "error: terminated in 0002_second.sql; 1 of 3 statements of this file are done and recorded\n"
+    )
+
+
+def test_second_signal_does_not_wait_for_a_server_that_hangs(deploy: Deploy) -> None:
+    deploy.add("0002_second.sql", "select pg_sleep(60);\n")
+    with deploy.session() as watcher:
+        process = deploy.start("apply", "--json")
+        backend = wait_for(watcher, SLEEPING)
+        os.kill(backend, signal.SIGSTOP)
+        try:
+            process.send_signal(signal.SIGTERM)
+            wait_until(
+                lambda: _is_pending(backend, signal.SIGINT)
+            )  # the first one has cancelled the statement
+            process.send_signal(signal.SIGTERM)
+            done = ended(process)
+        finally:
+            os.kill(backend, signal.SIGCONT)
+        wait_for(watcher, NOBODY)
+    assert done.code == 143, str(done)
+    assert json.loads(done.stdout)["error"] == {
+        "message": "terminated twice, and ended at once: the server rolls back what it was at",
+        "file": None,
+        "line": None,
+        "column": None,
+        "details": [],
+        "hint": "pgsluice status",
+        "exit_code": 143,
+    }
 
 
 def test_signal_in_a_file_of_steps_keeps_what_is_done(deploy: Deploy) -> None:
@@ -323,3 +384,11 @@ def shown(deploy: Deploy) -> str:
 def without_times(text: str) -> str:
     """A message with its times left out."""
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>", text)
+
+
+def _is_pending(process: int, number: signal.Signals) -> bool:
+    """Whether a stopped process has a signal still to come."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    pending = re.search(r"^ShdPnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    assert pending is not None, status
+    return bool(int(pending[1], 16) >> (number - 1) & 1)

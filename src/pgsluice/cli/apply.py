@@ -16,7 +16,6 @@ from pgsluice.cli.output import (
     TargetOption,
     emit,
     load_for,
-    print_error,
     print_error_line,
 )
 from pgsluice.errors import InputError
@@ -134,7 +133,7 @@ def apply(  # noqa: PLR0917 typer calls it by the options' names
     """
     from pgsluice.pipeline.live.apply import ApplyOptions, apply_targets
     from pgsluice.pipeline.live.database import database_url, shown
-    from pgsluice.pipeline.live.interrupt import Stop, StoppedError
+    from pgsluice.pipeline.live.interrupt import Stop
     from pgsluice.pipeline.live.session import Patience
 
     project = load_for(ctx, target)
@@ -145,9 +144,8 @@ def apply(  # noqa: PLR0917 typer calls it by the options' names
     try:
         with stop.on_signals():
             files = apply_targets(project, targets, url=url, options=options, reporter=reporter, stop=stop)
-    except StoppedError as exc:
-        print_error(exc, as_json=as_json)
-        raise typer.Exit(exc.exit_status) from exc
+    except KeyboardInterrupt as exc:
+        raise stop.at_once() from exc
     finally:
         reporter.close()
     for file in files if not dry_run else ():

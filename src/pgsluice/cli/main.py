@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except PipelineError as error:
         print_error(error, as_json=as_json)
-        return int(error.exit_code)
+        return error.exit_status
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_BROKEN_PIPE
@@ -154,10 +154,19 @@ def _usage_error(exc: Any) -> InputError:
 
 
 def _print_anything() -> None:
-    """Escape what the terminal's encoding lacks, such as a file name that is no text, instead of failing."""
+    """Escape what the terminal's encoding lacks, such as a file name that is no text, instead of failing.
+
+    What was closed by whoever started us (`>&-`) goes nowhere.
+    """
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> TextIO:
+    return io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8")
 
 
 def _report_bug(exc: Exception) -> int:

@@ -168,7 +168,7 @@ def print_error(error: PipelineError, *, as_json: bool) -> None:
                 "column": place.column if place else None,
                 "details": list(error.details),
                 "hint": error.hint,
-                "exit_code": int(error.exit_code),
+                "exit_code": error.exit_status,
             }
         },
         "",

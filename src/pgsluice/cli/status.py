@@ -42,12 +42,14 @@ def status(
     asked too. A file that stopped half-way is told with the statement that it came to.
     """
     from pgsluice.pipeline.live.database import database_url, open_database, shown
+    from pgsluice.pipeline.live.ledger import limit_waits
     from pgsluice.pipeline.live.status import read_status
 
     project = load_for(ctx, target)
     targets = project.targets if target is None else (project.target(target),)
     url = database_url(database)
     with progress("connecting") as say, open_database(url, progress=say) as conn:
+        limit_waits(conn)
         found = [read_status(project, one, conn) for one in targets]
     run = found[0].run if found else None
     bad = [file for one in found for file in one.problems]

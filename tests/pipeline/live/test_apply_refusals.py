@@ -257,12 +257,12 @@ def test_failure_at_commit_says_so(deploy: Deploy) -> None:
         (
             "copy t from stdin;\n",
             "migrations/app/0002_second.sql:1: copy from stdin needs psql; a migration file holds no data\n"
-            "hint: write the rows as insert statements\n",
+            "hint: dump the schema alone: pg_dump --schema-only, or write the rows as insert statements\n",
         ),
         (
             ONLINE + "copy t to stdout;\n",
             "migrations/app/0002_second.sql:3: copy to stdout needs psql; a migration file holds no data\n"
-            "hint: write the rows as insert statements\n",
+            "hint: dump the schema alone: pg_dump --schema-only, or write the rows as insert statements\n",
         ),
         (
             "selekt 1;\n",
@@ -280,7 +280,8 @@ def test_file_that_is_no_utf_8_is_bad_input(deploy: Deploy) -> None:
     (deploy.project.root / "migrations/app/0002_second.sql").write_bytes(b"select '\xff';\n")
     deploy.record()
     assert deploy.fails(2, "apply") == (
-        "error: migrations/app/0002_second.sql: the migration is not valid UTF-8\n"
+        "error: migrations/app/0002_second.sql:1: the file is not valid UTF-8: byte 0xff at offset 8\n"
+        "hint: save the file as UTF-8\n"
     )
 
 
@@ -345,7 +346,16 @@ def test_missing_pgmq_is_named_with_the_way_to_load_it(deploy: Deploy) -> None:
         ),
         (
             ("--lock-timeout", "0"),
-            "--lock-timeout must be more than 0 seconds, not 0\nhint: --lock-timeout 5\n",
+            "--lock-timeout must be more than 0 seconds and at most 2000000, not 0\nhint: --lock-timeout 5\n",
+        ),
+        (
+            ("--lock-timeout", "nan"),
+            "--lock-timeout must be more than 0 seconds and at most 2000000, not nan\n"
+            "hint: --lock-timeout 5\n",
+        ),
+        (
+            ("--wait", "-1"),
+            "--wait must be 0 seconds or more and at most 2000000, not -1\nhint: --wait 60\n",
         ),
         (("--retries", "-1"), "--retries must be 0 or more, not -1\nhint: --retries 5\n"),
         (("--resume", "maybe"), "--resume takes rerun or skip, not maybe\nhint: --resume rerun\n"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,8 @@ from pgsluice.errors import InputError, RefusedError, UnreachableError
 from pgsluice.pipeline.finding import TargetFiles
 from pgsluice.pipeline.history import read_history
 from pgsluice.pipeline.live.database import connect, shown
+from pgsluice.pipeline.live.elsewhere import refuse_recorded_elsewhere
+from pgsluice.pipeline.live.failure import own_failure
 from pgsluice.pipeline.live.interrupt import StoppedError
 from pgsluice.pipeline.live.ledger import (
     LedgerState,
@@ -35,7 +37,7 @@ from pgsluice.pipeline.proof import server_lines
 from pgsluice.pipeline.sum_check import verify_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from pgsluice.config import Project, Target
@@ -74,11 +76,12 @@ class AppliedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is to be done for one target."""
+    """What is to be done for one target; `start` is where the first script goes on."""
 
     target: Target
     scripts: tuple[Script, ...]
     dirty: Entry | None
+    start: int
     opened: tuple[str, ...]
 
 
@@ -116,7 +119,7 @@ def apply_targets(
     with open_session(url, reporter=reporter, stop=stop, patience=options.patience) as session:
         if (note := check_server(session.conn, project, url)) is not None:
             reporter.note(note)
-        with nullcontext() if options.dry_run else _locked(session):
+        with own_errors(session), nullcontext() if options.dry_run else _locked(session):
             for _ in range(0 if options.dry_run else LOOKS_FOR_LOCK):
                 require_lock(session.conn)
             work = [_plan(project, target, session=session, options=options) for target in targets]
@@ -181,23 +184,30 @@ def _plan(project: Project, target: Target, *, session: LiveSession, options: Ap
         if file.migration is not None and (last is None or os.fsencode(file.filename) <= os.fsencode(last))
     )
     entry = dirty.entry if dirty is not None and scripts else None
+    start = 0
     if entry is not None:
         refuse_edited(scripts[0], entry)
+        start = Steps(session, target.name, scripts[0]).foresee(entry, resume=options.resume)
+        session.reset()
     elif options.resume is not None:
         raise InputError(
             f"nothing is to be resumed in target {target.name}: no migration stopped half-way",
             hint="pgsluice apply",
         )
+    if dirty is not None and not scripts:
+        session.reporter.note(f"{dirty.path} stopped half-way; to go on with it: pgsluice apply")
     if scripts:
+        if all(file.entry is None for file in status.files):
+            refuse_recorded_elsewhere(session.conn, project, target, scripts=scripts)
         check_rights(session.conn, scripts)
         check_requires(session.conn, project, target, url=session.url)
         check_roles(session.conn, scripts)
     lock = read_lock(target.migrations_dir)
-    return _Work(target, scripts, entry, lock.open if lock is not None else ())
+    return _Work(target, scripts, entry, start, lock.open if lock is not None else ())
 
 
 def _foreseen(work: _Work, script: Script) -> AppliedFile:
-    done = work.dirty.statements_done if work.dirty is not None and work.scripts[0] is script else 0
+    done = work.start if work.scripts[0] is script else 0
     return AppliedFile(
         work.target.name,
         script.name,
@@ -227,12 +237,15 @@ def _run_all(
             try:
                 session.stop.check()
                 applied.append(_run(session, each, script, entry=entry, resume=options.resume))
+                session.reset()
             except StoppedError as exc:
                 exc.details = _so_far(applied)
                 raise
-            except psycopg.OperationalError as exc:
+            except psycopg.Error as exc:
                 if not session.conn.closed:
-                    raise
+                    error = own_failure(exc, session)
+                    error.details = (*error.details, *_so_far(applied))
+                    raise error from exc
                 raise _lost(exc, session, each.target.name, script) from exc
     return tuple(applied)
 
@@ -246,7 +259,6 @@ def _run(
         run_transaction(session, work.target.name, script)
     else:
         before = Steps(session, work.target.name, script).run(entry, resume=resume)
-    session.reset()
     done = AppliedFile(
         work.target.name,
         script.name,
@@ -258,6 +270,17 @@ def _run(
     )
     session.reporter.applied(script.name, statements=done.statements - before, duration_s=done.duration_s)
     return done
+
+
+@contextmanager
+def own_errors(session: LiveSession) -> Iterator[None]:
+    """Tell what the server refuses `apply` itself as an error of ours."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        if session.conn.closed:
+            raise
+        raise own_failure(exc, session) from exc
 
 
 def _so_far(applied: Sequence[AppliedFile]) -> tuple[str, ...]:
@@ -280,11 +303,13 @@ def _what_is_known(session: LiveSession, target: str, script: Script) -> tuple[s
     except UnreachableError as exc:
         return ("the server does not answer, so it is not known whether the file was committed", *exc.details)
     with conn:
+        holder = read_lock_holder(conn)  # before the ledger, which the session may still write until it ends
         entry = next((one for one in read_ledger(conn, target) if one.filename == script.name), None)
-        holder = read_lock_holder(conn)
     still = (f"the server still works on it: {holder}",) if holder is not None else ()
-    if entry is None:
-        return (f"{script.name} was rolled back, nothing of it is in the database", *still)
-    if entry.state is LedgerState.DIRTY:
+    if entry is not None and entry.state is not LedgerState.DIRTY:
+        return (f"{script.name} was committed",)
+    if entry is not None:
         return (progress(entry), *still)
-    return (f"{script.name} was committed", *still)
+    if holder is not None:
+        return (f"{script.name} is not committed so far", *still)
+    return (f"{script.name} was rolled back, nothing of it is in the database",)

@@ -13,6 +13,7 @@ from psycopg.rows import class_row
 from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.live.database import connect
 from pgsluice.pipeline.live.script import shortened
+from pgsluice.pipeline.quoting import quote_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,12 +33,39 @@ select
   a.state,
   extract(epoch from pg_catalog.clock_timestamp() - a.xact_start)::float8 as age_s,
   a.query,
-  a.backend_type
+  a.backend_type,
+  null as prepared
 from pg_catalog.pg_stat_activity as me
 cross join lateral pg_catalog.unnest(pg_catalog.pg_blocking_pids(me.pid)) as b (pid)
 join pg_catalog.pg_stat_activity as a on a.pid = b.pid
 where me.pid = %(pid)s and me.wait_event_type = 'Lock' and b.pid <> me.pid
 order by a.xact_start nulls last, a.pid
+"""
+# A prepared transaction has no process: pg_blocking_pids says 0 for it.
+HAS_PREPARED: Final = "select 0 = any(pg_catalog.pg_blocking_pids(%(pid)s))"
+FIND_PREPARED: Final = """
+select distinct
+  0 as pid,
+  p.owner::text as username,
+  null as application_name,
+  'prepared' as state,
+  extract(epoch from pg_catalog.clock_timestamp() - p.prepared)::float8 as age_s,
+  null as query,
+  null as backend_type,
+  p.gid as prepared
+from pg_catalog.pg_locks as w
+join pg_catalog.pg_locks as h on
+  h.granted
+  and h.pid is null
+  and h.locktype = w.locktype
+  and (h.database, h.relation, h.page, h.tuple, h.transactionid, h.classid, h.objid, h.objsubid)
+    is not distinct from
+    (w.database, w.relation, w.page, w.tuple, w.transactionid, w.classid, w.objid, w.objsubid)
+join pg_catalog.pg_locks as x on
+  x.pid is null and x.locktype = 'transactionid' and x.virtualtransaction = h.virtualtransaction
+join pg_catalog.pg_prepared_xacts as p on p.transaction = x.transactionid
+where w.pid = %(pid)s and not w.granted
+order by age_s desc, prepared
 """
 INDEX_PROGRESS: Final = """
 select
@@ -54,7 +82,10 @@ where p.pid = %(pid)s
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A session that another one waits for; what the server does not show to our role is None."""
+    """Who another session waits for; what the server does not show to our role is None.
+
+    `prepared` names a transaction of two phases that waits for its second one; it has no process.
+    """
 
     pid: int
     username: str | None
@@ -63,6 +94,14 @@ class Blocker:
     age_s: float | None
     query: str | None
     backend_type: str | None
+    prepared: str | None = None
+
+    @property
+    def ending(self) -> str:
+        """The SQL that ends it."""
+        if self.prepared is None:
+            return f"select pg_terminate_backend({self.pid});"
+        return f"rollback prepared {quote_literal(self.prepared)};"
 
     def __str__(self) -> str:
         state = self.state or self.backend_type
@@ -71,7 +110,8 @@ class Blocker:
         words = ", ".join(word for word in known if word)
         about = f" ({words})" if words else ""
         query = f": {shortened(self.query, QUERY_CHARS)}" if self.query else ""
-        return f"pid {self.pid}{about}{query}"
+        who = f"pid {self.pid}" if self.prepared is None else f"transaction {quote_literal(self.prepared)}"
+        return f"{who}{about}{query}"
 
 
 class Watcher:
@@ -181,4 +221,8 @@ class Watcher:
 
     def _read_blockers(self, conn: psycopg.Connection[Any]) -> tuple[Blocker, ...]:
         with conn.cursor(row_factory=class_row(Blocker)) as cursor:
-            return tuple(cursor.execute(FIND_BLOCKERS, {"pid": self._pid}).fetchall())
+            found = cursor.execute(FIND_BLOCKERS, {"pid": self._pid}).fetchall()
+            row = conn.execute(HAS_PREPARED, {"pid": self._pid}).fetchone()
+            if row is not None and row[0]:
+                found += cursor.execute(FIND_PREPARED, {"pid": self._pid}).fetchall()
+        return tuple(found)

@@ -31,18 +31,28 @@ EXAMPLE_URL: Final = "postgresql://deploy@db.example.com/app"
 # What roles, databases and the environment may have set otherwise; the proof of a migration ran under these.
 SETTINGS: Final[Mapping[str, str]] = {
     "search_path": '"$user", public',
+    "array_nulls": "on",
+    "backslash_quote": "safe_encoding",
+    "bytea_output": "hex",
     "check_function_bodies": "on",
     "client_min_messages": "notice",
     "datestyle": "ISO, MDY",
+    "default_transaction_deferrable": "off",
     "default_transaction_isolation": "read committed",
+    "extra_float_digits": "1",
     "idle_in_transaction_session_timeout": "0",
     "idle_session_timeout": "0",
     "intervalstyle": "postgres",
     "lock_timeout": "0",
+    "quote_all_identifiers": "off",
     "row_security": "on",
+    "standard_conforming_strings": "on",
     "statement_timeout": "0",
     "timezone": "UTC",
     "transaction_timeout": "0",
+    "transform_null_equals": "off",
+    "xmlbinary": "base64",
+    "xmloption": "content",
 }
 PIN_SETTINGS: Final = """
 select pg_catalog.set_config(given.name, given.value, false)
@@ -54,7 +64,10 @@ join pg_catalog.pg_settings as known on pg_catalog.lower(known.name) = given.nam
 RESET_SETTINGS: Final = "reset all"
 BACKEND_PID: Final = "select pg_catalog.pg_backend_pid()"
 READ_ONLY: Final = """
-select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::boolean
+select
+  pg_catalog.pg_is_in_recovery(),
+  pg_catalog.current_setting('default_transaction_read_only')::boolean,
+  pg_catalog.current_setting('session_replication_role')
 """
 KEEPALIVES: Final[Mapping[str, str]] = {
     "keepalives_idle": "30",
@@ -130,7 +143,7 @@ def losses_told(conn: psycopg.Connection[Any], url: str) -> Iterator[None]:
 
     try:
         yield
-    except psycopg.OperationalError as exc:
+    except psycopg.Error as exc:
         if not conn.closed:
             raise
         lines = tuple(line.strip() for line in str(exc).strip().splitlines() if line.strip())
@@ -204,14 +217,14 @@ def is_pooled(conn: psycopg.Connection[Any]) -> bool:
 
 
 def require_writable(conn: psycopg.Connection[Any], url: str) -> None:
-    """Refuse a standby, and a database or role whose transactions are read-only.
+    """Refuse a standby, and a database or role whose transactions are read-only or fire no triggers.
 
     Raises:
-        UnreachableError: Nothing can be written; says why.
+        UnreachableError: Nothing can be written, or not as it should be; says why.
     """
     row = conn.execute(READ_ONLY).fetchone()
     assert row is not None
-    is_standby, is_read_only = row
+    is_standby, is_read_only, replication_role = row
     if is_standby:
         raise UnreachableError(
             f"{shown(url)} is a standby: nothing can be written there",
@@ -221,6 +234,12 @@ def require_writable(conn: psycopg.Connection[Any], url: str) -> None:
         raise UnreachableError(
             f"{shown(url)} is read-only: default_transaction_read_only is on",
             hint=f"alter database {quoted_name(conn)} reset default_transaction_read_only;"
+            " it may also be set for the role, or in postgresql.conf",
+        )
+    if replication_role != "origin":
+        raise UnreachableError(
+            f"{shown(url)} checks no foreign keys: session_replication_role is {replication_role}",
+            hint=f"alter database {quoted_name(conn)} reset session_replication_role;"
             " it may also be set for the role, or in postgresql.conf",
         )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pgsluice.errors import FindingError, PipelineError, UnreachableError
+from pgsluice.pipeline.live.database import shown
 from pgsluice.pipeline.live.interrupt import StoppedError
 from pgsluice.pipeline.live.session import RETRIED
 from pgsluice.pipeline.proof import server_lines, shown_sql
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 NO_RIGHTS: Final = "42501"
 READ_ONLY: Final = "25006"
 CANCELLED: Final = "57014"
+NEW_VALUE: Final = "55P04"
+OUTSIDE_ALONE: Final = frozenset({"25001", "2D000"})
 CHANGED_BY_HAND: Final = frozenset(
     {
         "42P01",  # undefined table
@@ -34,19 +38,26 @@ CHANGED_BY_HAND: Final = frozenset(
 )
 
 
+class At(StrEnum):
+    """What fails in a file apart from its statements."""
+
+    RECORD = "the record in pgsluice.migrations"
+    COMMIT = "the commit"
+
+
 def failure(
-    exc: psycopg.Error, script: Script, *, number: int | None, session: LiveSession, outcome: str
+    exc: psycopg.Error, script: Script, *, at: int | At, session: LiveSession, outcome: str
 ) -> PipelineError:
-    """The error for a statement that failed.
+    """The error for a file that failed.
 
     Args:
         exc: What the server said.
         script: The file.
-        number: The statement, from 0; None for the commit.
+        at: The statement, from 0, or what else was done.
         session: The connection, which may be gone.
         outcome: What became of the file, as words.
     """
-    statement = script.statements[number] if number is not None else None
+    statement = script.statements[at] if not isinstance(at, At) and script.statements else None
     position = int(exc.diag.statement_position) if exc.diag.statement_position else None
     location = script.location(statement, position) if statement is not None else None
     lines = (*(shown_sql(statement.text, position) if statement is not None else ()), *server_lines(exc))
@@ -54,17 +65,15 @@ def failure(
         return StoppedError(
             f"{session.stop.word} in {script.name}; {outcome}", signum=session.stop.signum, location=location
         )
-    if number is None:
-        return FindingError(f"the commit of {script.name} failed; {outcome}", details=lines, hint=_mend(exc))
-    which = f"statement {number + 1} of {len(script.statements)}"
+    total = len(script.statements)
+    which = f"{at} of {script.name}" if isinstance(at, At) else f"statement {at + 1} of {total}"
     if exc.sqlstate in RETRIED:
-        blocked = session.watcher.blocked_by()
         tries = session.patience.retries + 1
         return UnreachableError(
             f"{which} got no lock in {tries} attempt{'s' if tries > 1 else ''}; {outcome}",
             location=location,
-            details=(*lines, *blocked),
-            hint=_end_blockers(session),
+            details=(*lines, *session.watcher.blocked_by()),
+            hint=end_blockers(session),
         )
     if exc.sqlstate in (NO_RIGHTS, READ_ONLY):
         return UnreachableError(
@@ -74,18 +83,50 @@ def failure(
             hint=f"run it as the owner of what it changes, or grant that: grant <owner> to"
             f' "{session.conn.info.user}";',
         )
-    return FindingError(f"{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc))
+    return FindingError(
+        f"{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc, script)
+    )
 
 
-def _end_blockers(session: LiveSession) -> str:
-    pids = [blocker.pid for blocker in session.watcher.blockers]
-    if not pids:
+def unrecorded(exc: psycopg.Error, script: Script, *, done: int, session: LiveSession) -> UnreachableError:
+    """The error for what is done and cannot be recorded."""
+    is_locked = exc.sqlstate in RETRIED
+    total = len(script.statements)
+    return UnreachableError(
+        f"the ledger cannot be written: {done} of {total} statements of {script.name} are done",
+        details=(*server_lines(exc), *(session.watcher.blocked_by() if is_locked else ())),
+        hint=end_blockers(session) if is_locked else "mend the cause, then: pgsluice apply",
+    )
+
+
+def own_failure(exc: psycopg.Error, session: LiveSession) -> PipelineError:
+    """The error for what `apply` itself reads and writes, apart from any file."""
+    if session.stop.signum is not None and exc.sqlstate == CANCELLED:
+        return session.stop.error()
+    lines = server_lines(exc)
+    return UnreachableError(
+        f"{shown(session.url)} refuses what apply itself asks for",
+        details=lines,
+        hint="mend the cause, then: pgsluice apply",
+    )
+
+
+def end_blockers(session: LiveSession) -> str:
+    """The hint that ends who is in the way."""
+    ends = [blocker.ending for blocker in session.watcher.blockers]
+    if not ends:
         return "pgsluice apply --retries 20"
-    ends = " ".join(f"select pg_terminate_backend({pid});" for pid in pids)
-    return f"pgsluice apply --retries 20, or end who is in the way: {ends}"
+    return f"pgsluice apply --retries 20, or end who is in the way: {' '.join(ends)}"
 
 
-def _mend(exc: psycopg.Error) -> str:
+def _mend(exc: psycopg.Error, script: Script) -> str:
+    if script.transactional and exc.sqlstate in OUTSIDE_ALONE:
+        return (
+            "it runs outside of a transaction only: put it into a migration of its own, whose first line is"
+            " -- atlas:txmode none and whose second is empty"
+        )
+    if exc.sqlstate == NEW_VALUE:
+        return "put alter type … add value into a migration of its own, before this one"
     if exc.sqlstate in CHANGED_BY_HAND:
         return "the database may have been changed by hand: pgsluice drift"
     return "mend the cause, then: pgsluice apply"

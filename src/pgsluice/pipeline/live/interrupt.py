@@ -27,8 +27,10 @@ class StoppedError(PipelineError):
 
     exit_code = ExitCode.FINDING
 
-    def __init__(self, message: str, *, signum: int, location: Location | None = None) -> None:
-        super().__init__(message, location=location)
+    def __init__(
+        self, message: str, *, signum: int, location: Location | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, location=location, hint=hint)
         self.signum = signum
 
     @property
@@ -83,7 +85,20 @@ class Stop:
             StoppedError: A signal has arrived.
         """
         if self.signum is not None:
-            raise StoppedError(f"{self.word}: nothing is left half-way", signum=self.signum)
+            raise self.error()
+
+    def error(self) -> StoppedError:
+        """The error for a run that ends between two files."""
+        assert self.signum is not None
+        return StoppedError(f"{self.word}: nothing is left half-way", signum=self.signum)
+
+    def at_once(self) -> StoppedError:
+        """The error for a run that a second signal ended where it was."""
+        return StoppedError(
+            f"{self.word} twice, and ended at once: the server rolls back what it was at",
+            signum=self.signum or signal.SIGINT,
+            hint="pgsluice status",
+        )
 
     @property
     def word(self) -> str:

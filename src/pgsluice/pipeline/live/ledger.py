@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from pgsluice import __version__
-from pgsluice.errors import UnreachableError
+from pgsluice.errors import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,6 +78,24 @@ values (
   %(target)s, %(filename)s, %(version)s, %(digest)s, 'baseline', current_user, %(tool)s,
   pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), 0, 0, '{}'
 )
+"""
+COLUMNS: Final = (
+    "target, filename, version, digest, kind, applied_by, tool, started_at, finished_at,"
+    " statements_total, statements_done, running, error, statement_digests"
+)
+KINDS: Final = frozenset({"applied", "baseline"})
+LIMIT_WAITS: Final = "select pg_catalog.set_config('lock_timeout', '10s', false)"
+LOCKERS: Final = """
+select distinct pg_catalog.format(
+  'pid %s (%s): %s', l.pid, coalesce(a.usename, '?'), pg_catalog.left(coalesce(a.query, '?'), 80)
+)
+from pg_catalog.pg_locks as l
+left join pg_catalog.pg_stat_activity as a on a.pid = l.pid
+where
+  l.relation = pg_catalog.to_regclass('pgsluice.migrations')
+  and l.granted
+  and l.mode <> 'AccessShareLock'
+  and l.pid <> pg_catalog.pg_backend_pid()
 """
 TRY_LOCK: Final = "select pg_catalog.pg_try_advisory_lock(%(key)s)"
 UNLOCK: Final = """
@@ -187,19 +205,50 @@ def read_ledger(conn: psycopg.Connection[Any], target: str) -> tuple[Entry, ...]
     """The rows of one target in byte order of their file names; none when there is no ledger yet.
 
     Raises:
-        UnreachableError: Our role may not read it.
+        UnreachableError: Our role may not read it, or somebody keeps it locked.
+        RefusedError: It is not as this version keeps it.
     """
     try:
         if not ledger_exists(conn):
             return ()
         with conn.cursor(row_factory=class_row(Entry)) as cursor:
-            return tuple(cursor.execute(READ_LEDGER, {"target": target}).fetchall())
+            found = tuple(cursor.execute(READ_LEDGER, {"target": target}).fetchall())
     except psycopg.errors.InsufficientPrivilege as exc:
         raise UnreachableError(
             f"role {conn.info.user} may not read {LEDGER}",
             hint=f'grant usage on schema pgsluice to "{conn.info.user}";'
             f' grant select on pgsluice.migrations to "{conn.info.user}";',
         ) from exc
+    except psycopg.errors.LockNotAvailable as exc:
+        raise UnreachableError(
+            f"somebody keeps {LEDGER} locked",
+            details=_lock_holders(conn),
+            hint="wait until that is over, then run the command again",
+        ) from exc
+    except (psycopg.errors.UndefinedColumn, psycopg.DataError) as exc:
+        raise _not_ours(exc.diag.message_primary or str(exc)) from exc
+    for entry in found:
+        if entry.kind not in KINDS:
+            raise _not_ours(f"{entry.filename} is of kind {entry.kind}")
+    return found
+
+
+def limit_waits(conn: psycopg.Connection[Any]) -> None:
+    """Wait seconds, not for ever, for what somebody keeps locked."""
+    conn.execute(LIMIT_WAITS)
+
+
+def _not_ours(what: str) -> RefusedError:
+    return RefusedError(
+        f"{LEDGER} is not as this version of pgsluice keeps it",
+        details=(what, f"this is {TOOL}; another version made it, or it was changed by hand"),
+        hint=f"use the newest version that worked on this database, or mend the table: it has {COLUMNS}",
+    )
+
+
+def _lock_holders(conn: psycopg.Connection[Any]) -> tuple[str, ...]:
+    """The sessions that hold locks on the ledger."""
+    return tuple(str(line) for (line,) in conn.execute(LOCKERS).fetchall())
 
 
 def ledger_exists(conn: psycopg.Connection[Any]) -> bool:

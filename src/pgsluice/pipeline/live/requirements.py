@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from psycopg import sql
 
 from pgsluice.errors import RefusedError, UnreachableError
 from pgsluice.pipeline.live.database import shown, words
+from pgsluice.pipeline.live.ledger import LEDGER, ledger_exists
 from pgsluice.pipeline.sources.facts import find_facts
 from pgsluice.pipeline.sources.model import SourceFile
 from pgsluice.pipeline.sources.names import Space
@@ -22,9 +24,13 @@ if TYPE_CHECKING:
 
     from pgsluice.config import Project, Target
     from pgsluice.pipeline.live.script import Script
+    from pgsluice.pipeline.sources.parse import Parsed
 
     Connection = psycopg.Connection[Any]
 
+ROLE_SETTINGS: Final = frozenset({"role", "session_authorization"})
+CREATES_ROLE: Final = re.compile(r"\b(?:create\s+(?:role|user|group)|rename\s+to)\b", re.IGNORECASE)
+"""What a `do` block says that makes a role where it is missing."""
 PGMQ: Final = "pgmq"
 PGMQ_SQL: Final = "pgmq/sql/pgmq.sql"
 
@@ -34,6 +40,7 @@ from pg_catalog.unnest(%(roles)s::text[]) as r (name)
 where not exists (select from pg_catalog.pg_roles as p where p.rolname = r.name)
 order by r.name
 """
+CURRENT_ROLE: Final = "select current_user"
 MAY_RECORD: Final = """
 select case
   when pg_catalog.to_regclass('pgsluice.migrations') is not null
@@ -99,22 +106,16 @@ def check_rights(conn: Connection, scripts: Sequence[Script]) -> None:
     Raises:
         UnreachableError: It may not keep the ledger, or not create what the files create.
     """
-    role, database = conn.info.user, _ident(conn, conn.info.dbname)
+    role, database = _current_role(conn), _ident(conn, conn.info.dbname)
     if not _one(conn, MAY_RECORD):
         raise UnreachableError(
             f"role {role} may not keep the ledger pgsluice.migrations in this database",
-            hint=f"create schema if not exists pgsluice authorization {_ident(conn, role)};"
+            hint=f"grant select, insert, update on {LEDGER} to {_ident(conn, role)};"
+            if ledger_exists(conn)
+            else f"create schema if not exists pgsluice authorization {_ident(conn, role)};"
             f" or: grant create on database {database} to {_ident(conn, role)};",
         )
-    schemas: dict[str, Script] = {}
-    created: dict[str, Script] = {}
-    for script in scripts:
-        for parsed, facts in zip(script.statements, script.facts, strict=True):
-            if parsed.kind == "CreateSchemaStmt" and not parsed.node.get("if_not_exists"):
-                created.setdefault(parsed.node.get("schemaname", ""), script)
-            for definition in facts.definitions:
-                if definition.name.schema is not None:
-                    schemas.setdefault(definition.name.schema, script)
+    created, schemas = _filled_schemas(scripts)
     if created and not _one(conn, MAY_CREATE_SCHEMAS):
         name, script = next(iter(created.items()))
         raise UnreachableError(
@@ -132,6 +133,41 @@ def check_rights(conn: Connection, scripts: Sequence[Script]) -> None:
         )
 
 
+def _filled_schemas(scripts: Sequence[Script]) -> tuple[dict[str, Script], dict[str, Script]]:
+    """The schemas that files create, and those that they create something in, as far as our role does it.
+
+    What follows a change of role or of rights is left to the server to judge.
+    """
+    created: dict[str, Script] = {}
+    schemas: dict[str, Script] = {}
+    for script in scripts:
+        for parsed, facts in zip(script.statements, script.facts, strict=True):
+            if _changes_rights(parsed):
+                return created, schemas
+            if parsed.kind == "VariableSetStmt" and parsed.node.get("name") in ROLE_SETTINGS:
+                break
+            if parsed.kind == "CreateSchemaStmt" and not parsed.node.get("if_not_exists"):
+                created.setdefault(parsed.node.get("schemaname", ""), script)
+            for definition in facts.definitions:
+                if definition.name.schema is not None:
+                    schemas.setdefault(definition.name.schema, script)
+    return created, schemas
+
+
+def _changes_rights(parsed: Parsed) -> bool:
+    """Whether a statement may give our role rights on a schema."""
+    node = parsed.node
+    match parsed.kind:
+        case "DoStmt" | "CallStmt" | "GrantRoleStmt":
+            return True
+        case "GrantStmt":
+            return node.get("objtype") in ("OBJECT_SCHEMA", "OBJECT_DATABASE")
+        case "AlterOwnerStmt":
+            return node.get("objectType") in ("OBJECT_SCHEMA", "OBJECT_DATABASE")
+        case _:
+            return False
+
+
 def check_roles(conn: Connection, scripts: Sequence[Script]) -> None:
     """Whether the server has every role that the files name and do not create.
 
@@ -140,12 +176,18 @@ def check_roles(conn: Connection, scripts: Sequence[Script]) -> None:
     """
     named: dict[str, Script] = {}
     created: set[str] = set()
+    blocks: list[str] = []
     for script in scripts:
         for parsed, facts in zip(script.statements, script.facts, strict=True):
             if parsed.kind == "CreateRoleStmt":
                 created.add(parsed.node["role"])
+            elif parsed.kind == "RenameStmt" and parsed.node["renameType"] == "OBJECT_ROLE":
+                created.add(parsed.node["newname"])
+            elif parsed.kind == "DoStmt" and CREATES_ROLE.search(parsed.text):
+                blocks.append(parsed.text)
             for role in facts.roles - created:
-                named.setdefault(role, script)
+                if not any(role in block for block in blocks):
+                    named.setdefault(role, script)
     missing = [row[0] for row in conn.execute(MISSING_ROLES, {"roles": sorted(named)}).fetchall()]
     if missing:
         raise UnreachableError(
@@ -212,6 +254,13 @@ def _pgmq_command(url: str) -> str:
 def _words(url: str) -> str:
     """The database for `psql`, without its password."""
     return shlex.quote(words(url))
+
+
+def _current_role(conn: Connection) -> str:
+    """The role whose rights count, which is not the one that logged in where a setting says so."""
+    row = conn.execute(CURRENT_ROLE).fetchone()
+    assert row is not None
+    return str(row[0])
 
 
 def _roles(names: Iterable[str]) -> str:

@@ -126,8 +126,7 @@ def _judge_drop(conn: Connection, statement: Parsed, *, failed: bool) -> Verdict
     names = [item["List"]["items"] for item in statement.node["objects"]]
     (items,) = names  # the server takes one index at a time
     name = sql.Identifier(*(item["String"]["sval"] for item in items)).as_string(conn)
-    row = conn.execute(EXISTS, {"name": name}).fetchone()
-    return AGAIN if row is not None and row[0] else DONE
+    return AGAIN if failed or _exists(conn, name) else DONE
 
 
 def _judge_reindex(conn: Connection, statement: Parsed, *, failed: bool) -> Verdict:
@@ -147,7 +146,8 @@ def _judge_alter_table(conn: Connection, statement: Parsed, *, failed: bool) -> 
     parent, partition = _name(conn, statement.node["relation"]), _name(conn, detached)
     row = conn.execute(DETACH_PENDING, {"parent": parent, "partition": partition}).fetchone()
     if row is None:
-        return DONE
+        # what failed before it began is not done for that: the server shall say again why it cannot be
+        return AGAIN if failed or not (_exists(conn, parent) and _exists(conn, partition)) else DONE
     if row[0]:
         return Verdict(Fate.DONE, (FINALIZE.format(parent, partition),))
     return AGAIN
@@ -162,7 +162,7 @@ def _judge_create_database(conn: Connection, statement: Parsed, *, failed: bool)
 
 
 def _judge_drop_database(conn: Connection, statement: Parsed, *, failed: bool) -> Verdict:
-    return AGAIN if _database_exists(conn, statement.node) else DONE
+    return AGAIN if failed or _database_exists(conn, statement.node) else DONE
 
 
 def _judge_repeatable(conn: Connection, statement: Parsed, *, failed: bool) -> Verdict:
@@ -171,6 +171,11 @@ def _judge_repeatable(conn: Connection, statement: Parsed, *, failed: bool) -> V
 
 def _database_exists(conn: Connection, node: Node) -> bool:
     row = conn.execute(DATABASE_EXISTS, {"name": node["dbname"]}).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _exists(conn: Connection, name: str) -> bool:
+    row = conn.execute(EXISTS, {"name": name}).fetchone()
     return row is not None and bool(row[0])
 
 

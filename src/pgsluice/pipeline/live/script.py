@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,12 +14,12 @@ from pgsluice.errors import InputError, Location
 from pgsluice.pipeline.history import is_transactional
 from pgsluice.pipeline.live.ledger import content_digest
 from pgsluice.pipeline.sources.facts import find_facts
-from pgsluice.pipeline.sources.model import SourceFile
-from pgsluice.pipeline.sources.parse import parse_file
+from pgsluice.pipeline.sources.parse import parse_file, read_file
 
 if TYPE_CHECKING:
     from pgsluice.config import Project
     from pgsluice.pipeline.history import Migration
+    from pgsluice.pipeline.sources.model import SourceFile
     from pgsluice.pipeline.sources.names import Facts
     from pgsluice.pipeline.sources.parse import Parsed
     from pgsluice.pipeline.sources.tree import Node
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 SHOWN_CHARS: Final = 100
 DIGEST_CHARS: Final = 16
 
+_MAKES_RELATIONS: Final = frozenset(
+    {"CreateSeqStmt", "CreateStmt", "CreateTableAsStmt", "SelectStmt", "ViewStmt"}
+)
 _BEGINS: Final = frozenset({"TRANS_STMT_BEGIN", "TRANS_STMT_START"})
 _PARTS: Final = frozenset({"TRANS_STMT_SAVEPOINT", "TRANS_STMT_RELEASE", "TRANS_STMT_ROLLBACK_TO"})
+_MODES: Final = frozenset({"transaction_deferrable", "transaction_isolation", "transaction_read_only"})
 _SESSION: Final = frozenset(
     {"DeallocateStmt", "ListenStmt", "LoadStmt", "PrepareStmt", "UnlistenStmt", "VariableSetStmt"}
 )
@@ -78,12 +83,8 @@ class Script:
         Raises:
             InputError: A syntax error, or transaction control; with its place.
         """
-        if not self.file.text.strip():
-            return ()
-        found = tuple(parse_file(self.file))
-        kinds = [parsed.node["kind"] if parsed.kind == "TransactionStmt" else None for parsed in found]
-        if self.transactional and len(found) > 1 and kinds[0] in _BEGINS and kinds[-1] == "TRANS_STMT_COMMIT":
-            found, kinds = found[1:-1], kinds[1:-1]
+        found = self._parsed[1:-1] if self._is_wrapped else self._parsed
+        kinds = [_transaction_kind(parsed) for parsed in found]
         for parsed, kind in zip(found, kinds, strict=True):
             if kind is not None and not (self.transactional and kind in _PARTS):
                 raise _controls_transaction(self, parsed)
@@ -93,14 +94,33 @@ class Script:
                     location=self.location(parsed),
                     hint="reset all",
                 )
-            if parsed.kind == "CopyStmt" and "filename" not in parsed.node:
-                direction = "from stdin" if parsed.node.get("is_from") else "to stdout"
-                raise InputError(
-                    f"copy {direction} needs psql; a migration file holds no data",
-                    location=self.location(parsed),
-                    hint="write the rows as insert statements",
-                )
         return found
+
+    @property
+    def begin(self) -> str:
+        """What opens the file's transaction: its own `begin`, with what that says of the transaction."""
+        return self._parsed[0].text if self._is_wrapped else "begin"
+
+    @cached_property
+    def modes(self) -> int:
+        """How many statements in front set the transaction's modes, which must come before all others."""
+        setters = itertools.takewhile(_sets_transaction, self.statements)
+        return sum(1 for _ in setters) if self.transactional else 0
+
+    @cached_property
+    def _parsed(self) -> tuple[Parsed, ...]:
+        return tuple(parse_file(self.file)) if self.file.text.strip() else ()
+
+    @cached_property
+    def _is_wrapped(self) -> bool:
+        """Whether a transactional file says `begin` first and `commit` last."""
+        found = self._parsed
+        return (
+            self.transactional
+            and len(found) > 1
+            and _transaction_kind(found[0]) in _BEGINS
+            and _transaction_kind(found[-1]) == "TRANS_STMT_COMMIT"
+        )
 
     @cached_property
     def facts(self) -> tuple[Facts, ...]:
@@ -123,17 +143,16 @@ def read_script(migration: Migration, project: Project) -> Script:
     """Read one file.
 
     Raises:
-        InputError: It is not valid UTF-8, or cannot be read.
+        InputError: Its name or content is no text, or it holds what psql alone understands.
     """
     name = project.relative(migration.path)
-    content = migration.path.read_bytes()
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise InputError("the migration is not valid UTF-8", location=Location(name)) from exc
-    return Script(
-        migration, SourceFile(name, text), content_digest(migration.filename, content), is_transactional(text)
-    )
+        migration.filename.encode()
+    except UnicodeEncodeError as exc:
+        raise InputError(f"the file's name is not valid UTF-8: {migration.filename!r}") from exc
+    file = read_file(migration.path, name, kind="migration")
+    digest = content_digest(migration.filename, migration.path.read_bytes())
+    return Script(migration, file, digest, is_transactional(file.text))
 
 
 def statement_digest(text: str) -> str:
@@ -150,7 +169,7 @@ def shortened(text: str, length: int = SHOWN_CHARS) -> str:
 def mode_of(statement: Parsed) -> Mode:
     """How a statement is run in a file that has no transaction of its own."""
     kind, node = statement.kind, statement.node
-    if kind in _SESSION or kind == "DiscardStmt":
+    if kind in _SESSION or kind == "DiscardStmt" or only_sets(statement):
         return Mode.SESSION
     if kind in _OUTSIDE or is_concurrent(statement) or _ends_transactions(kind, node):
         return Mode.OUTSIDE
@@ -161,6 +180,56 @@ def mode_of(statement: Parsed) -> Mode:
     if kind == "ClusterStmt":
         return Mode.INSIDE if "relation" in node else Mode.OUTSIDE
     return Mode.INSIDE
+
+
+def _transaction_kind(statement: Parsed) -> str | None:
+    return str(statement.node["kind"]) if statement.kind == "TransactionStmt" else None
+
+
+def _sets_transaction(statement: Parsed) -> bool:
+    name = statement.node.get("name") if statement.kind == "VariableSetStmt" else None
+    return name == "TRANSACTION" or name in _MODES
+
+
+def only_sets(statement: Parsed) -> bool:
+    """Whether a `select` does nothing but call `set_config`, as what `pg_dump` writes does."""
+    node = statement.node
+    if (
+        statement.kind != "SelectStmt"
+        or not node.get("targetList")
+        or "fromClause" in node
+        or "intoClause" in node
+    ):
+        return False
+    values = (item["ResTarget"]["val"] for item in node["targetList"])
+    return all(_function(value) == "set_config" for value in values)
+
+
+def resets_all(statement: Parsed) -> bool:
+    """Whether a statement takes back every setting of the session, so also those that are not its own."""
+    return statement.kind == "VariableSetStmt" and statement.node["kind"] == "VAR_RESET_ALL"
+
+
+def makes_temporary(statement: Parsed) -> str | None:
+    """The name of the temporary relation that a statement makes, which ends with the session."""
+    if statement.kind not in _MAKES_RELATIONS:
+        return None
+    node = statement.node
+    into = node.get("into") or node.get("intoClause") or {}
+    for place in (node.get("relation"), node.get("view"), node.get("sequence"), into.get("rel")):
+        if isinstance(place, dict) and _is_temporary(place):
+            return str(place["relname"])
+    return None
+
+
+def _is_temporary(relation: Node) -> bool:
+    return relation.get("relpersistence") == "t" or relation.get("schemaname") == "pg_temp"
+
+
+def _function(value: Node) -> str | None:
+    """The name of the function that an expression calls."""
+    names = value.get("FuncCall", {}).get("funcname", ())
+    return str(names[-1]["String"]["sval"]) if names else None
 
 
 def is_concurrent(statement: Parsed) -> bool:

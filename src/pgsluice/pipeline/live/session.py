@@ -22,6 +22,7 @@ from pgsluice.pipeline.live.database import (
     require_writable,
 )
 from pgsluice.pipeline.live.record import changing_session
+from pgsluice.pipeline.live.script import resets_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from pgsluice.pipeline.live.interrupt import Stop
+    from pgsluice.pipeline.sources.parse import Parsed
 
 RETRIED: Final = frozenset({"40001", "40P01", "55P03"})
 """Serialization failure, deadlock, lock not available: all gone when the transaction is made again."""
@@ -37,6 +39,8 @@ LONGEST_FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
 CONCURRENT_PATIENCE: Final = 120
 """How many lock timeouts a `concurrently` statement may wait: it makes nobody queue behind it."""
+LONGEST_S: Final = 2_000_000
+"""Three weeks; the server counts milliseconds in 31 bits."""
 NOTICE: Final = "NOTICE"
 
 SET_LOCK_TIMEOUT: Final = "select pg_catalog.set_config('lock_timeout', %(ms)s, false)"
@@ -69,13 +73,19 @@ class Patience:
     wait_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if self.lock_timeout_s <= 0:
+        if not 0 < self.lock_timeout_s <= LONGEST_S:
             raise InputError(
-                f"--lock-timeout must be more than 0 seconds, not {self.lock_timeout_s:g}",
+                f"--lock-timeout must be more than 0 seconds and at most {LONGEST_S},"
+                f" not {self.lock_timeout_s:g}",
                 hint="--lock-timeout 5",
             )
         if self.retries < 0:
             raise InputError(f"--retries must be 0 or more, not {self.retries}", hint="--retries 5")
+        if not 0 <= self.wait_s <= LONGEST_S:
+            raise InputError(
+                f"--wait must be 0 seconds or more and at most {LONGEST_S}, not {self.wait_s:g}",
+                hint="--wait 60",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,17 @@ class LiveSession:
         with self.watcher.watches(label):
             self.conn.execute(text.encode(), prepare=False)
 
+    def run(self, statement: Parsed, *, label: str) -> None:
+        """`execute` a statement as it stands in a file; what `reset all` takes from the run is given back.
+
+        Raises:
+            StoppedError: A signal came before it.
+            psycopg.Error: What the server says.
+        """
+        self.execute(statement.text, label=label)
+        if resets_all(statement):
+            self.pin()
+
     def roll_back(self) -> None:
         """Leave a transaction, if one is open and the connection is still there."""
         if not self.conn.closed and self.conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
@@ -108,12 +129,17 @@ class LiveSession:
 
     def set_lock_timeout(self, factor: int = 1) -> None:
         """How long a statement may wait for a lock, in multiples of what the user said."""
-        limit_ms = max(1, round(1000 * factor * self.patience.lock_timeout_s))  # 0 would be no limit
+        limit_s = min(factor * self.patience.lock_timeout_s, LONGEST_S)
+        limit_ms = max(1, round(1000 * limit_s))  # 0 would be no limit
         self.conn.execute(SET_LOCK_TIMEOUT, {"ms": str(limit_ms)})
 
     def reset(self) -> None:
         """Make the session as it was before the last file."""
         self.conn.execute(FRESH_SESSION)
+        self.pin()
+
+    def pin(self) -> None:
+        """Make the settings those of every run."""
         _prepare(self.conn)
         self.set_lock_timeout()
 

@@ -47,7 +47,7 @@ class FileStatus:
         entry = self.entry
         if entry is None:
             return "sorts before the last one that was applied" if self.state in BAD else ""
-        if self.state is LedgerState.DIRTY:
+        if entry.state is LedgerState.DIRTY:
             return progress(entry)
         when = entry.finished_at or entry.started_at
         text = f"{when:%Y-%m-%d %H:%M:%S} UTC by {entry.applied_by}"
@@ -138,6 +138,10 @@ def refuse(status: Status) -> None:
             if first.is_open:
                 details = (*details, "it is still open, and a build made it again; release before you apply")
             hint = f"git log --patch -- {first.path}"
+        case LedgerState.MISSING if first.entry is not None and first.entry.state is LedgerState.DIRTY:
+            message = f"{first.path} stopped half-way here, and the folder lacks it"
+            details = (first.detail,)
+            hint = f"git log --diff-filter=D --summary -- {first.path}"
         case LedgerState.MISSING:
             message = f"{first.path} was applied here, and the folder lacks it"
             details = (f"applied {first.detail}",)

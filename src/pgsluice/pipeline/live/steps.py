@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 
 from pgsluice.errors import RefusedError
-from pgsluice.pipeline.live.failure import failure
+from pgsluice.pipeline.live.failure import failure, unrecorded
 from pgsluice.pipeline.live.interrupt import StoppedError
+from pgsluice.pipeline.live.ledger import LEDGER
 from pgsluice.pipeline.live.record import Recorder, require_lock
-from pgsluice.pipeline.live.resume import Fate, is_judged, judge
-from pgsluice.pipeline.live.script import Mode, is_concurrent, mode_of, shortened, statement_digest
+from pgsluice.pipeline.live.resume import Fate, Verdict, is_judged, judge
+from pgsluice.pipeline.live.script import (
+    Mode,
+    is_concurrent,
+    makes_temporary,
+    mode_of,
+    shortened,
+    statement_digest,
+)
 from pgsluice.pipeline.live.session import CONCURRENT_PATIENCE
 from pgsluice.pipeline.proof import server_lines
 from pgsluice.pipeline.sources.model import SourceFile
@@ -90,50 +98,80 @@ class Steps:
             psycopg.OperationalError: The connection is gone.
         """
         total = len(self._script.statements)
-        start = 0
-        if entry is not None:
-            with self._translated(min(entry.statements_done, total - 1)):
-                start = self._pick_up(entry, resume)
-        self._record(start, is_new=True)
-        for number in range(start, total):
-            try:
+        before = start = entry.statements_done if entry is not None else 0
+        try:
+            if entry is not None:
+                with self._translated(before):
+                    before = start = self._pick_up(entry, resume)
+            self._record(start, is_new=True)
+            for number in range(start, total):
+                start = number
                 self._session.stop.check()
-            except StoppedError as exc:
-                raise StoppedError(
-                    f"{self._session.stop.word} in {self._script.name}; {number} of {total} statements of"
-                    " this file are done and recorded",
-                    signum=exc.signum,
-                ) from exc
-            self._step(number)
-        return start
+                with self._translated(number):
+                    self._run(number, self._script.statements[number])
+        except StoppedError as exc:
+            word, name = self._session.stop.word, self._script.name
+            raise StoppedError(
+                f"{word} in {name}; {start} of {total} statements of this file are done and recorded",
+                signum=exc.signum,
+                location=exc.location,
+            ) from exc
+        return before
+
+    def foresee(self, entry: Entry, *, resume: Resume | None) -> int:
+        """Where `run` would go on; the session is left with the settings of the part that is done.
+
+        Raises:
+            PipelineError: A setting of the part that is done cannot be made again.
+            RefusedError: What `run` would raise.
+        """
+        with self._translated(entry.statements_done, is_recorded=False):
+            self._make_settings(entry)
+            return self._decide(entry, resume)[0]
 
     def _pick_up(self, entry: Entry, resume: Resume | None) -> int:
         """Make the session what it was, and clear away what the last statement left; gives where to go on."""
-        done = entry.statements_done
-        for statement in self._script.statements[:done]:
+        self._make_settings(entry)
+        for number, statement in enumerate(self._script.statements[: entry.statements_done], start=1):
+            if (name := makes_temporary(statement)) is not None:
+                self._session.reporter.note(
+                    f"{self._script.name}: statement {number} made temporary relation {name},"
+                    " which went with the session of the earlier run"
+                )
+        start, first = self._decide(entry, resume)
+        if first and entry.running is not None:
+            self._begun(entry.running)
+        for text in first:
+            self._session.reporter.note(f"{self._script.name}: {text}")
+            self._concurrently(text, label=f"{self._script.name}: clearing up")
+        return start
+
+    def _make_settings(self, entry: Entry) -> None:
+        for statement in self._script.statements[: entry.statements_done]:
             if mode_of(statement) is Mode.SESSION:
                 self._run_session(statement)
+
+    def _decide(self, entry: Entry, resume: Resume | None) -> tuple[int, tuple[str, ...]]:
+        """Where to go on, and what to clear away before."""
+        done, total = entry.statements_done, len(self._script.statements)
         if entry.running is None:
-            return done + (resume is Resume.SKIP)
+            return min(done + (resume is Resume.SKIP), total), ()
         (statement,) = parse_file(SourceFile(self._script.file.name, entry.running))
         verdict = judge(self._conn, statement, failed=entry.error is not None)
-        digests = self._script.statement_digests[done : done + 1]
-        is_same = digests == [statement_digest(entry.running)]
         if verdict.fate is Fate.UNKNOWN and resume is None:
             raise self._undecided(entry, statement)
-        is_done = resume is Resume.SKIP or (verdict.fate is Fate.DONE and resume is None)
-        if is_done and resume is None and not is_same:
+        if resume is Resume.SKIP:
+            return min(done + 1, total), ()
+        is_done = verdict.fate is Fate.DONE and resume is None
+        digests = self._script.statement_digests[done : done + 1]
+        if is_done and digests != [statement_digest(entry.running)]:
             raise RefusedError(
                 f"statement {done + 1} of {self._script.name} came to its end before it was edited",
                 details=(shortened(entry.running),),
                 hint="put it back as it ran, or say that what stands there now shall run:"
                 " pgsluice apply --resume rerun",
             )
-        if resume is not Resume.SKIP:
-            for text in verdict.first:
-                self._session.reporter.note(f"{self._script.name}: {text}")
-                self._concurrently(text, label=f"{self._script.name}: clearing up")
-        return done + is_done
+        return done + is_done, verdict.first
 
     def _undecided(self, entry: Entry, statement: Parsed) -> RefusedError:
         number = entry.statements_done + 1
@@ -144,12 +182,8 @@ class Steps:
             hint="look at what it changed, then: pgsluice apply --resume rerun, or --resume skip",
         )
 
-    def _step(self, number: int) -> None:
-        with self._translated(number):
-            self._run(number, self._script.statements[number])
-
     @contextmanager
-    def _translated(self, number: int) -> Iterator[None]:
+    def _translated(self, number: int, *, is_recorded: bool = True) -> Iterator[None]:
         """Record what the server says against a statement, and tell the user."""
         try:
             yield
@@ -157,9 +191,11 @@ class Steps:
             if self._conn.closed:
                 raise
             self._session.roll_back()
-            self._record_failure(exc)
+            if is_recorded:
+                self._record_failure(exc)
+            number = min(number, len(self._script.statements) - 1)
             raise failure(
-                exc, self._script, number=number, session=self._session, outcome=self._progress(number)
+                exc, self._script, at=number, session=self._session, outcome=self._progress(number)
             ) from exc
 
     def _run(self, number: int, statement: Parsed) -> None:
@@ -179,8 +215,8 @@ class Steps:
         self._run_outside(number, statement)
 
     def _run_session(self, statement: Parsed) -> None:
-        self._own_timeout |= statement.node.get("name") == "lock_timeout"
-        self._session.execute(statement.text, label=f"{self._script.name}: {shortened(statement.text)}")
+        self._session.run(statement, label=f"{self._script.name}: {shortened(statement.text)}")
+        self._own_timeout |= "lock_timeout" in statement.text.lower()
 
     def _run_inside(self, number: int, statement: Parsed) -> None:
         try:
@@ -197,13 +233,13 @@ class Steps:
 
         def attempt() -> None:
             nonlocal is_first
-            first = () if is_first else judge(self._conn, statement, failed=True).first
+            verdict = Verdict(Fate.AGAIN) if is_first else judge(self._conn, statement, failed=True)
             is_first = False
-            for text in first:
+            for text in verdict.first:
                 self._concurrently(text, label=f"{self._label(number)}: clearing up")
-            with self._conn.transaction():
-                require_lock(self._conn)
-                self._recorder.run(statement.text)
+            if verdict.fate is Fate.DONE:
+                return
+            self._begun(statement.text)
             if is_concurrent(statement):
                 self._concurrently(statement.text, label=self._label(number))
             else:
@@ -227,22 +263,55 @@ class Steps:
             if not self._conn.closed:
                 self._session.set_lock_timeout()
 
-    def _record(self, done: int, *, is_new: bool = False) -> None:
+    def _begun(self, text: str) -> None:
+        """Record that a statement runs whose end will be recorded apart from it."""
         with self._conn.transaction():
             require_lock(self._conn)
-            if is_new:
-                self._recorder.begin()
-            self._recorder.done(done)
+            self._recorder.run(text)
+
+    def _record(self, done: int, *, is_new: bool = False) -> None:
+        """Record what is done; a statement that ended does not fail because its record has to wait."""
+
+        def write() -> None:
+            with self._session.watcher.watches(label), self._conn.transaction():
+                require_lock(self._conn)
+                if is_new:
+                    self._recorder.begin()
+                self._recorder.done(done)
+
+        def attempt() -> None:
+            try:
+                write()
+            except psycopg.errors.QueryCanceled:  # a cancel request that came late
+                write()
+
+        label = f"{self._script.name}: its record in {LEDGER}"
+        try:
+            self._session.retry(attempt, label=label)
+        except psycopg.Error as exc:
+            if self._conn.closed:
+                raise
+            raise unrecorded(exc, self._script, done=done, session=self._session) from exc
 
     def _record_failure(self, exc: psycopg.Error) -> None:
-        """Say in the ledger what the server said."""
+        """Say in the ledger what the server said; what happened is told in any case."""
         error = server_lines(exc)[0]
+
+        def write() -> None:
+            with self._conn.transaction():
+                self._recorder.failed(error)
+
         try:
-            with self._conn.transaction():
-                self._recorder.failed(error)
-        except psycopg.errors.QueryCanceled:  # a cancel request that came late
-            with self._conn.transaction():
-                self._recorder.failed(error)
+            try:
+                write()
+            except psycopg.errors.QueryCanceled:  # a cancel request that came late
+                write()
+        except psycopg.Error as other:
+            if self._conn.closed:
+                raise
+            self._session.reporter.note(
+                f"{self._script.name}: {LEDGER} does not hold this failure: {server_lines(other)[0]}"
+            )
 
     def _label(self, number: int) -> str:
         total = len(self._script.statements)

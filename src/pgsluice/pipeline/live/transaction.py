@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from pgsluice.pipeline.live.failure import failure
+from pgsluice.pipeline.live.failure import At, failure
 from pgsluice.pipeline.live.interrupt import StoppedError
 from pgsluice.pipeline.live.record import Recorder, require_lock
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pgsluice.pipeline.live.script import Script
     from pgsluice.pipeline.live.session import LiveSession
 
@@ -33,34 +35,45 @@ def run_transaction(session: LiveSession, target: str, script: Script) -> None:
     except psycopg.Error as exc:
         if session.conn.closed:
             raise
-        raise failure(exc, script, number=attempt.number, session=session, outcome=NOT_APPLIED) from exc
+        raise failure(exc, script, at=attempt.at, session=session, outcome=NOT_APPLIED) from exc
 
 
 class _Attempt:
-    """Runs the file once; `number` is the statement that it came to, None for the commit."""
+    """Runs the file once; `at` is what it came to."""
 
     def __init__(self, session: LiveSession, target: str, script: Script) -> None:
         self._session = session
         self._script = script
         self._recorder = Recorder(session.conn, target, script)
-        self.number: int | None = None
+        self.at: int | At = At.RECORD
 
     def __call__(self) -> None:
-        conn = self._session.conn
+        conn, total = self._session.conn, len(self._script.statements)
         try:
-            conn.execute("begin")
-            require_lock(conn)
-            self._recorder.begin()
-            self._run_statements()
-            self._recorder.done(len(self._script.statements))
+            self.at = At.RECORD
+            conn.execute(self._script.begin.encode())
+            self._run_statements(0, self._script.modes)
+            self.at = At.RECORD
+            with self._watched():
+                require_lock(conn)
+                self._recorder.begin()
+            self._run_statements(self._script.modes, total)
+            self.at = At.RECORD
+            with self._watched():
+                self._recorder.done(total)
             self._session.stop.check()
-            conn.execute("commit")
+            self.at = At.COMMIT
+            with self._watched():
+                conn.execute("commit")
         finally:
             self._session.roll_back()
 
-    def _run_statements(self) -> None:
-        script, total = self._script, len(self._script.statements)
-        for number, statement in enumerate(script.statements):
-            self.number = number
-            self._session.execute(statement.text, label=f"{script.name}: statement {number + 1} of {total}")
-        self.number = None
+    def _run_statements(self, first: int, last: int) -> None:
+        name, total = self._script.name, len(self._script.statements)
+        for number in range(first, last):
+            self.at = number
+            label = f"{name}: statement {number + 1} of {total}"
+            self._session.run(self._script.statements[number], label=label)
+
+    def _watched(self) -> AbstractContextManager[None]:
+        return self._session.watcher.watches(f"{self._script.name}: {self.at}")

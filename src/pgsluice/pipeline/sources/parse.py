@@ -46,8 +46,8 @@ class Parsed:
         return self.start + len(data.decode(errors="ignore"))
 
 
-def read_file(path: Path, name: str) -> SourceFile:
-    r"""Read one schema file as UTF-8, and blank the `\restrict` lines of pg_dump out of it.
+def read_file(path: Path, name: str, *, kind: str = "schema") -> SourceFile:
+    r"""Read one file as UTF-8, and blank the `\restrict` lines of pg_dump out of it; `kind` is for messages.
 
     Raises:
         InputError: A byte order mark, invalid UTF-8, a NUL, a psql meta-command, or data for `copy`.
@@ -70,7 +70,7 @@ def read_file(path: Path, name: str) -> SourceFile:
     if "\0" in file.text:
         raise InputError("the file holds a NUL byte", location=file.line_location(file.text.index("\0")))
     if "\\" in file.text or _COPY.search(file.text):
-        return _without_psql(file)
+        return _without_psql(file, kind)
     return file
 
 
@@ -121,7 +121,7 @@ def _first_token(text: str, begin: int, *, end: int) -> int:
     return start
 
 
-def _without_psql(file: SourceFile) -> SourceFile:
+def _without_psql(file: SourceFile, kind: str) -> SourceFile:
     text = file.text
     copy_at: int | None = None
     words: list[str] = []
@@ -129,7 +129,7 @@ def _without_psql(file: SourceFile) -> SourceFile:
         for token in tokens(text):
             if token.kind is TokenKind.META:
                 if not is_dump_guard(token.text):
-                    raise _meta_error(file, token.start, token.text)
+                    raise _meta_error(file, token.start, token.text, kind=kind)
                 end = token.start + len(token.text)
                 text = text[: token.start] + " " * len(token.text) + text[end:]
             elif token.kind is TokenKind.OTHER:
@@ -142,23 +142,23 @@ def _without_psql(file: SourceFile) -> SourceFile:
                 elif copy_at is not None:
                     words.append(word)
                     if words[-2:] in (["from", "stdin"], ["to", "stdout"]):
-                        raise _copy_error(file, copy_at, " ".join(words[-2:]))
+                        raise _copy_error(file, copy_at, " ".join(words[-2:]), kind=kind)
     except BrokenTextError:
         return SourceFile(file.name, text)  # the parser says what is wrong
     return SourceFile(file.name, text)
 
 
-def _meta_error(file: SourceFile, position: int, text: str) -> InputError:
+def _meta_error(file: SourceFile, position: int, text: str, *, kind: str) -> InputError:
     return InputError(
         f"{text.split(maxsplit=1)[0]} is a command of psql, not SQL",
         location=file.location(position),
-        hint="take the line out: schema files go to the server as they are",
+        hint=f"take the line out: {kind} files go to the server as they are",
     )
 
 
-def _copy_error(file: SourceFile, position: int, direction: str) -> InputError:
+def _copy_error(file: SourceFile, position: int, direction: str, *, kind: str) -> InputError:
     return InputError(
-        f"copy {direction} needs psql; a schema file holds no data",
+        f"copy {direction} needs psql; a {kind} file holds no data",
         location=file.line_location(position),
         hint="dump the schema alone: pg_dump --schema-only, or write the rows as insert statements",
     )
