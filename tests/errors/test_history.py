@@ -35,7 +35,11 @@ UNREADABLE: Final = "/proc/self/mem"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"select 'caf\xe9';\n", f"error: {FIRST}: the migration is not valid UTF-8\n"),
+        (
+            b"select 'caf\xe9';\n",
+            f"error: {FIRST}:1: the file is not valid UTF-8: byte 0xe9 at offset 11\n"
+            "hint: save the file as UTF-8\n",
+        ),
         (
             b"select 1;\nselect nothing;\n",
             f"error: {FIRST}:2:8: the migrations of this folder do not run from the start\n"

@@ -32,3 +32,11 @@ def test_settings_of_one_migration_do_not_reach_the_next(tmp_path: Path, server:
     with server.clone(None) as conninfo:
         replay(conninfo, read_history(tmp_path), root=tmp_path)
         assert psql(conninfo, "--command=select count(*) from public.t8") == "0\n"
+
+
+def test_a_file_that_pg_dump_wrote_runs_with_its_guards(tmp_path: Path, server: DevServer) -> None:
+    text = "\\restrict aB3\n\ncreate table t (a text default 'a\\b');\n\n\\unrestrict aB3\n"
+    (tmp_path / "0001_t.sql").write_text(text, encoding="utf-8")
+    with server.clone(None) as conninfo:
+        replay(conninfo, read_history(tmp_path), root=tmp_path)
+        assert psql(conninfo, "--command=select count(*) from public.t") == "0\n"

@@ -12,8 +12,7 @@ from pgsluice.errors import InputError, Location, UnreachableError
 from pgsluice.pipeline.history import is_transactional
 from pgsluice.pipeline.proof import connected, server_lines
 from pgsluice.pipeline.sources.facts import find_facts
-from pgsluice.pipeline.sources.model import SourceFile
-from pgsluice.pipeline.sources.parse import parse_file
+from pgsluice.pipeline.sources.parse import parse_file, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from pgsluice.pipeline.history import Migration
+    from pgsluice.pipeline.sources.model import SourceFile
 
 MISSING_ROLES: Final = """
 select r.name
@@ -77,10 +77,7 @@ def _read(migration: Migration, root: Path) -> SourceFile:
         if migration.path.is_relative_to(root)
         else migration.filename
     )
-    try:
-        return SourceFile(name, migration.path.read_bytes().decode("utf-8"))
-    except UnicodeDecodeError as exc:
-        raise InputError("the migration is not valid UTF-8", location=Location(name)) from exc
+    return read_file(migration.path, name, kind="migration")
 
 
 def _run(conn: Connection[Any], file: SourceFile) -> None:
