@@ -315,6 +315,27 @@ def test_a_partition_is_attached_before_its_own_partitions_are(tmp_path: Path) -
     ]
 
 
+def test_a_key_of_a_partitioned_table_is_whole_before_others_refer_to_it(
+    tmp_path: Path, server: DevServer
+) -> None:
+    files = {
+        "items.sql": "create table items (id int);"
+        "alter table items add constraint items_fk foreign key (id) references orders;",
+        "orders.sql": "create table orders (id int not null) partition by range (id);"
+        "alter table only orders add constraint orders_pkey primary key (id);",
+        "orders_all.sql": "create table orders_all (id int not null) partition by range (id);"
+        "alter table only orders attach partition orders_all default;"
+        "alter table only orders_all add constraint orders_all_pkey primary key (id);"
+        "alter index orders_pkey attach partition orders_all_pkey;",
+        "orders_one.sql": "create table orders_one (id int not null);"
+        "alter table only orders_all attach partition orders_one default;"
+        "alter table only orders_one add constraint orders_one_pkey primary key (id);"
+        "alter index orders_all_pkey attach partition orders_one_pkey;",
+    }
+    assert order(tmp_path, files)[-1].startswith("alter table items add constraint items_fk")
+    load(server, read(tmp_path, files))
+
+
 def test_event_triggers_of_a_file_of_their_own_come_last(tmp_path: Path, server: DevServer) -> None:
     files = {
         "a.sql": "create event trigger e on ddl_command_end execute function f();",

@@ -3,11 +3,12 @@
 Besides names: extensions come before what might use them, schemas before what is created without a schema
 in its name, `alter default privileges` before the objects of other files, `grant ... on all tables in
 schema` after them, changes of owner after the queries that run while loading, an index or constraint of a
-table `only` after its partitions, a table to be attached after its parent, event triggers last. A statement
-that alters an object comes before the object's users in other files, and in its own file wherever it was
-written before them. A function called by an index, a generated column or a materialized view is run or
-inlined while loading, so what its body names comes first. A file with imperative statements is one node:
-nothing moves in it, nothing comes in between.
+table `only` after its partitions, a table to be attached after its parent, event triggers last. A
+statement that alters an object comes before the object's users in other files, and in its own file
+wherever it was written before them; so does what alters that in turn, such as the indexes attached to a
+key's. A function called by an index, a generated column or a materialized view is run or inlined while
+loading, so what its body names comes first. A file with imperative statements is one node: nothing moves
+in it, nothing comes in between.
 """
 
 from __future__ import annotations
@@ -102,7 +103,15 @@ class Graph:
             self.needs[node][other] = max(weight, self.needs[node].get(other, 0))
 
     def _altering(self, defined: int, *, by: int) -> Iterator[int]:
-        """The statements that make an object whole for the statement that uses it."""
+        """The statements that make an object whole for the statement that uses it.
+
+        A key of a partitioned table is no key before the keys of all partitions are attached to its index.
+        """
+        for number in self._altering_alone(defined, by=by):
+            yield number
+            yield from self._altering_alone(number, by=by)
+
+    def _altering_alone(self, defined: int, *, by: int) -> Iterator[int]:
         alterers = self._alterers.get(defined, ())
         user = self._entries[by]
         # a user written above the definition is out of order anyway: no word on what it needs of the object
