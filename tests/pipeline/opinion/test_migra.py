@@ -101,6 +101,15 @@ def test_a_proposal_that_does_not_parse_is_marked(server: DevServer) -> None:
     assert any(proposal.endswith(" -- rejected: does not parse") for proposal in diff.proposals), diff
 
 
+def test_a_query_of_migra_that_the_server_refuses_leaves_it_without_opinion(server: DevServer) -> None:
+    parents = "create table app.a (); create table app.b (); create table app.c () inherits (app.a, app.b);"
+    with pair(server, USERS + parents, USERS + parents) as (have, want):
+        diff = second_diff(have, want, manages=["app"])
+    assert diff.failure == (
+        "CardinalityViolation: more than one row returned by a subquery used as an expression"
+    )
+
+
 def test_check_asks_migra_and_pg_dump(tmp_path: Path, server: DevServer) -> None:
     project = start_project(tmp_path, server)
     project.build("users", USERS)

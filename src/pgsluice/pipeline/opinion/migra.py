@@ -47,10 +47,13 @@ def propose(
 def second_diff(
     have: Connection[Any], want: Connection[Any], *, manages: Sequence[str], ignore: Sequence[str] = ()
 ) -> SecondDiff:
-    """What migra would change of one database to make it the other; settings of its own session left out."""
+    """What migra would change of one database to make it the other; settings of its own session left out.
+
+    Its queries fail on some schemas, such as a table that inherits from two.
+    """
     try:
         proposed = propose(have, want, manages=manages, ignore=ignore)
-    except psycopg.Error:
+    except (psycopg.OperationalError, psycopg.InterfaceError):
         raise
     except Exception as exc:  # noqa: BLE001 - whatever the library raises, it has no opinion then
         return SecondDiff((), f"{type(exc).__name__}: {exc}")
