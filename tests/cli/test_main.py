@@ -66,6 +66,11 @@ def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[
             "error: no such option: --targte (Possible options: --target)\nhint: pgsluice verify --help\n",
         ),
         (["new"], "error: missing argument 'NAME'\nhint: pgsluice new --help\n"),
+        (
+            ["-C", "new", "build", "--target"],
+            "error: option '--target' requires an argument\nhint: pgsluice build --help\n",
+        ),
+        (["-C"], "error: option '-C' requires an argument\nhint: pgsluice --help\n"),
     ],
 )
 def test_a_usage_error_is_short_and_exits_2(

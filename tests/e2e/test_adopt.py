@@ -306,6 +306,16 @@ def test_a_failure_leaves_no_folder_behind(live: DevServer, empty: Project) -> N
             "error: --postgres is two majors such as 15-18, not 18-15\nhint: --postgres 15-18\n",
         ),
         (
+            ("--from", ""),
+            "error: --from names no database: is the variable in it set?\n"
+            "hint: --from postgresql://deploy@db.example.com/app\n",
+        ),
+        (
+            ("--from", "shop"),
+            "error: the database's URL is not valid\n"
+            "hint: --from postgresql:///shop, if that is the name of a database here\n",
+        ),
+        (
             ("--from", "postgresql:///x", "--target", "a b"),
             'error: a target\'s name is made of letters, digits, _ and -, not "a b"\n',
         ),

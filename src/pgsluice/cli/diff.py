@@ -111,7 +111,7 @@ def _between(ctx: typer.Context, target: str | None, first: str, second: str | N
     from pgsluice.pipeline.live.between import everything, plan_between, plan_to_schema
     from pgsluice.pipeline.live.database import database_url
 
-    urls = [database_url(url) for url in (first, second) if url is not None]
+    urls = [database_url(url, option="") for url in (first, second) if url is not None]
     with progress() as shown:
         if len(urls) == 1:
             project = load_for(ctx, target)

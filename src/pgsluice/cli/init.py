@@ -128,10 +128,9 @@ def init(
         return
     from pgsluice.cli.adopted import adopted_json, adopted_text
     from pgsluice.pipeline.adopt import Wish, write_adopted
-    from pgsluice.pipeline.live.database import database_url
 
     wish = Wish(
-        url=database_url(source),
+        url=_source(source),
         target=target,
         schemas=tuple(schema or ("*",)),
         ignore=tuple(ignore or ()),
@@ -150,6 +149,15 @@ def init(
         adopted_text(adopted, target=target, folder=folder, wrote=names),
         as_json=as_json,
     )
+
+
+def _source(given: str) -> str:
+    """The database to adopt."""
+    from pgsluice.pipeline.live.database import EXAMPLE_URL, database_url
+
+    if not given.strip():
+        raise InputError("--from names no database: is the variable in it set?", hint=f"--from {EXAMPLE_URL}")
+    return database_url(given, option="--from ")
 
 
 def majors(text: str) -> tuple[int, int]:

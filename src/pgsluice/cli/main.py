@@ -44,6 +44,7 @@ EXIT_BUG: Final = 70
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 TRACEBACK_VARIABLE: Final = "PGSLUICE_TRACEBACK"
+FOLDER_OPTIONS: Final = ("--project", "-C")
 
 # typer moved click's exceptions between its releases; a public one leads to them
 _ClickException: Final[Any] = typer.BadParameter.__mro__[2]
@@ -86,9 +87,7 @@ def pgsluice(
     ctx: typer.Context,
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--project", "-C", metavar="PATH", help="Work in this folder instead of the current one."
-        ),
+        typer.Option(*FOLDER_OPTIONS, metavar="PATH", help="Work in this folder instead of the current one."),
     ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
@@ -141,16 +140,26 @@ def _run(arguments: Sequence[str]) -> int:
     except typer.Abort as exc:
         raise KeyboardInterrupt from exc
     except _ClickException as exc:
-        raise _usage_error(exc) from exc
+        raise _usage_error(exc, arguments) from exc
     return 0
 
 
-def _usage_error(exc: Any) -> InputError:
+def _usage_error(exc: Any, arguments: Sequence[str]) -> InputError:
     """An error of ours from one of click's."""
     text: str = exc.format_message().rstrip(".")
     ctx = getattr(exc, "ctx", None)
-    command = "pgsluice" if ctx is None else ctx.command_path
+    command = _called(arguments) if ctx is None else ctx.command_path
     return InputError(text[:1].lower() + text[1:], hint=f"{command} --help")
+
+
+def _called(arguments: Sequence[str]) -> str:
+    """The command that was called, where click does not say: an option without its value."""
+    folder = ""
+    for argument in arguments:
+        if argument in COMMANDS and folder not in FOLDER_OPTIONS:
+            return f"pgsluice {argument}"
+        folder = argument
+    return "pgsluice"
 
 
 def _print_anything() -> None:

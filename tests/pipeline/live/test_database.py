@@ -46,7 +46,7 @@ def test_database_is_shown_without_its_password(given: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["postgresql://u:p@rt@db/app", "postgresql://u:pw@[half", "host=db port=x", "nonsense"]
+    "given", ["postgresql://u:p@rt@db/app", "postgresql://u:pw@[half", "host=db port=x", "no sense"]
 )
 def test_broken_url_is_not_repeated(given: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -56,6 +56,12 @@ def test_broken_url_is_not_repeated(given: str) -> None:
         "hint: --database postgresql://deploy@db.example.com/app;"
         " in a password @ is written %40, / is %2F, : is %3A"
     )
+
+
+def test_a_name_that_is_no_url_is_taken_for_a_database_here() -> None:
+    with pytest.raises(InputError) as caught:
+        database_url("shop-2", option="--from ")
+    assert caught.value.hint == "--from postgresql:///shop-2, if that is the name of a database here"
 
 
 def test_settings_of_role_and_database_do_not_reach_the_session(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
@@ -27,6 +28,7 @@ REFUSED_AGAIN: Final = 2
 """How often a server that is up is asked again: it may just have come up, or have no connection to spare."""
 PLACE: Final = ("dbname", "host", "hostaddr", "port", "service", "sslmode", "user")
 EXAMPLE_URL: Final = "postgresql://deploy@db.example.com/app"
+BARE_NAME: Final = re.compile(r"[\w-]+")
 
 # What roles, databases and the environment may have set otherwise; the proof of a migration ran under these.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -80,8 +82,12 @@ def _silent(_message: str) -> None:
     """Drop progress messages."""
 
 
-def database_url(given: str | None) -> str:
+def database_url(given: str | None, *, option: str = "--database ") -> str:
     """The database that a command works on.
+
+    Args:
+        given: A URL or libpq's words.
+        option: What stands before it on the command line, for hints.
 
     Raises:
         InputError: None was named, or it is not what libpq understands.
@@ -91,7 +97,7 @@ def database_url(given: str | None) -> str:
             f"no database is named: give --database, or set {DATABASE_VARIABLE}",
             hint=f"--database {EXAMPLE_URL}",
         )
-    _parts(given)
+    _parts(given, option=option)
     return given
 
 
@@ -309,7 +315,7 @@ def _reason(exc: BaseException, conninfo: str) -> _Reason:
             return _Reason.AWAY
 
 
-def _parts(url: str) -> dict[str, str]:
+def _parts(url: str, *, option: str = "--database ") -> dict[str, str]:
     """The parts of a URL or of libpq's words."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -321,8 +327,12 @@ def _parts(url: str) -> dict[str, str]:
     # so may host and port, when a password is not escaped
     ports = [port for port in parts.get("port", "").split(",") if port]
     if "@" in parts.get("host", "")[1:] or not all(port.isdecimal() for port in ports):
-        raise InputError(
-            "the database's URL is not valid",
-            hint=f"--database {EXAMPLE_URL}; in a password @ is written %40, / is %2F, : is %3A",
-        )
+        raise InputError("the database's URL is not valid", hint=f"{option}{_valid(url)}")
     return parts
+
+
+def _valid(url: str) -> str:
+    """What may have been meant: a name alone is a database here."""
+    if BARE_NAME.fullmatch(url):
+        return f"postgresql:///{url}, if that is the name of a database here"
+    return f"{EXAMPLE_URL}; in a password @ is written %40, / is %2F, : is %3A"
