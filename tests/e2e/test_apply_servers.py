@@ -177,7 +177,7 @@ def test_prepared_transaction_in_the_way_is_named_with_its_end(deploy: Deploy) -
     found = re.fullmatch(
         r"error: migrations/app/0002_second.sql:2: statement 2 of 2 got no lock in 1 attempt;"
         r" rolled back, nothing of this file is in the database\n"
-        r"  alter table t add j int\n  canceling statement due to lock timeout \(SQLSTATE 55P03\)\n"
+        r"  canceling statement due to lock timeout \(SQLSTATE 55P03\)\n  alter table t add j int\n"
         r"  blocked by transaction 'shop''s' \(postgres, prepared for \d+ s\)\n"
         r"hint: pgsluice apply --retries 20, or end who is in the way: rollback prepared 'shop''s';\n",
         error,

@@ -178,8 +178,8 @@ def test_reader_in_the_way_is_named_after_bounded_attempts(deploy: Deploy) -> No
         "note: 0002_second.sql: no lock in attempt 1 of 2, blocked by " + blocker + r"; again in \d\.\d s\n"
         "error: migrations/app/0002_second.sql:2: statement 2 of 3 got no lock in 2 attempts;"
         " rolled back, nothing of this file is in the database\n"
-        "  alter table t add k int\n"
         r"  canceling statement due to lock timeout \(SQLSTATE 55P03\)\n"
+        "  alter table t add k int\n"
         "  blocked by " + blocker + "\n"
         r"hint: pgsluice apply --retries 20, or end who is in the way: select pg_terminate_backend\("
         rf"{pid}\);\n",

@@ -143,10 +143,10 @@ def test_block_that_names_a_table_that_is_gone_fails_at_its_line(built: Project)
     assert built.fails(1, "build", "add_email") == (
         "error: templates/app/add_email.sql.j2:5: "
         "proof of app/add_email failed in block backfill (statement 3 of 3)\n"
+        '  relation "public.people" does not exist (SQLSTATE 42P01)\n'
         "  update public.people\n"
         "         ^\n"
         "  set email = ''\n"
-        '  relation "public.people" does not exist (SQLSTATE 42P01)\n'
         "hint: change block backfill of templates/app/add_email.sql.j2\n"
     )
 

@@ -76,8 +76,8 @@ def test_a_generated_statement_that_fails_names_block_number_and_remedy(
     error = failure(conninfo, folder, "", Plan((SET_NOT_NULL,)))
     assert str(error) == (
         "proof of app/add_email failed in block enforce (statement 2 of 2)\n"
-        "  alter table app.users alter column email set not null\n"
         '  column "email" of relation "users" contains null values (SQLSTATE 23502)\n'
+        "  alter table app.users alter column email set not null\n"
         "hint: fill them in block backfill of templates/app/add_email.sql.j2"
     )
 
@@ -94,10 +94,10 @@ def test_a_hand_written_statement_that_fails_names_its_template_line(
     assert str(error) == (
         "templates/app/add_email.sql.j2:6: "
         "proof of app/add_email failed in block backfill (statement 3 of 3)\n"
+        '  relation "app.accounts" does not exist (SQLSTATE 42P01)\n'
         "  update app.accounts\n"
         "         ^\n"
         "  set email = ''\n"
-        '  relation "app.accounts" does not exist (SQLSTATE 42P01)\n'
         "hint: change block backfill of templates/app/add_email.sql.j2"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -23,6 +24,7 @@ __all__ = [
     "SeedResult",
     "Skipped",
     "connected",
+    "failed_lines",
     "run_rendered",
     "seed_rows",
     "server_lines",
@@ -33,6 +35,9 @@ __all__ = [
 SQL_LINES: Final = 12
 CONTEXT_LINES: Final = 4
 TEXT_LENGTH: Final = 2000
+# What the macro `refuse_if` makes, and where it fails when it has found rows.
+CHECK: Final = re.compile(r"(?:\s|--[^\n]*\n)*(do \$refuse\w*\$)", re.IGNORECASE)
+RAISED: Final = "RAISE"
 
 SESSION_STATE: Final = """
 select 'setting ' || s.name from pg_catalog.pg_settings as s where s.source = 'session'
@@ -166,6 +171,17 @@ def server_lines(exc: psycopg.Error) -> tuple[str, ...]:
     return tuple(line[:TEXT_LENGTH] for line in lines)
 
 
+def failed_lines(exc: psycopg.Error, sql: str) -> tuple[str, ...]:
+    """What the server said, then the statement: of a check that has found rows only how it begins."""
+    words = server_lines(exc)
+    context = exc.diag.context or ""
+    check = CHECK.match(sql)
+    if check is not None and RAISED in context:
+        return (*(line for line in words if line not in context.splitlines()), f"{check[1]} ...")
+    position = exc.diag.statement_position
+    return (*words, *shown_sql(sql, int(position) if position else None))
+
+
 def shown_sql(sql: str, position: int | None = None) -> tuple[str, ...]:
     """The SQL around `position` (from 1) with a caret below it, or its first lines."""
     lines = sql.split("\n")
@@ -202,11 +218,10 @@ def _failure(exc: psycopg.Error, sql: str, step: _Step) -> PipelineError:
             hint=f"a deferred constraint failed: mend the rows in block backfill of {rendered.template}",
         )
     place = f"in block {statement.block} (statement {step.number + 1} of {total})"
-    position = exc.diag.statement_position
     return FindingError(
         f"proof of {rendered.name} failed {place}",
         location=_without_source(statement.template),
-        details=(*shown_sql(sql, int(position) if position else None), *server_lines(exc)),
+        details=failed_lines(exc, sql),
         hint=_where_to_mend(exc, statement, rendered),
     )
 

@@ -11,7 +11,7 @@ from psycopg import sql
 from pgsluice.errors import FindingError, InputError, Location, PipelineError, UnreachableError
 from pgsluice.pipeline.fixtures import Expectation, Fixture, Query
 from pgsluice.pipeline.history import is_transactional
-from pgsluice.pipeline.proof import connected, server_lines, shown_sql
+from pgsluice.pipeline.proof import connected, failed_lines, server_lines, shown_sql
 from pgsluice.pipeline.written import split_text
 
 if TYPE_CHECKING:
@@ -242,11 +242,10 @@ def _check(conn: Connection[Any], fixture: Fixture, query: Query) -> None:
         cursor = conn.execute(query.sql.encode(), prepare=False)
         rows = cursor.fetchall() if cursor.description else []
     except psycopg.Error as exc:
-        position = exc.diag.statement_position
         raise FindingError(
             "a query after then: failed",
             location=fixture.location(query.line),
-            details=(*shown_sql(query.sql, int(position) if position else None), *server_lines(exc)),
+            details=failed_lines(exc, query.sql),
         ) from exc
     if len(rows) == 1 and len(rows[0]) == 1 and rows[0][0] is True:
         return

@@ -176,8 +176,8 @@ def test_statement_without_rights_is_exit_3_and_rolled_back(deploy: Deploy) -> N
         assert ordinary.fails(3, "apply") == (
             "error: migrations/app/0002_second.sql:1: statement 1 of 1 was refused;"
             " rolled back, nothing of this file is in the database\n"
-            "  alter table t add j int\n"
             "  must be owner of table t (SQLSTATE 42501)\n"
+            "  alter table t add j int\n"
             f"  it ran as role {ROLE}\n"
             "hint: run it as the owner of what it changes, or grant that:"
             f' grant <owner> to "{ROLE}";\n'
@@ -200,12 +200,38 @@ def test_database_changed_by_hand_hints_at_drift(deploy: Deploy) -> None:
     assert deploy.fails(1, "apply") == (
         "error: migrations/app/0002_second.sql:2: statement 2 of 2 failed;"
         " rolled back, nothing of this file is in the database\n"
-        "  create table v (i int)\n"
         '  relation "v" already exists (SQLSTATE 42P07)\n'
+        "  create table v (i int)\n"
         "hint: the database may have been changed by hand: pgsluice drift\n"
     )
     assert deploy.states() == ["applied", "pending"]
     assert deploy.rows("select to_regclass('u')::text") == [None]
+
+
+def test_database_without_a_baseline_is_told_of_it(deploy: Deploy) -> None:
+    with deploy.session() as conn:
+        conn.execute("drop schema pgsluice cascade")
+    assert deploy.fails(1, "apply") == (
+        "error: migrations/app/0001_first.sql:1: statement 1 of 1 failed;"
+        " rolled back, nothing of this file is in the database\n"
+        '  relation "t" already exists (SQLSTATE 42P07)\n'
+        "  create table t (i int)\n"
+        "hint: pgsluice baseline --target app, if the database had all of this before: its ledger has nothing"
+        " of this target\n"
+    )
+
+
+def test_refusal_by_rows_is_told_without_the_check_that_found_them(deploy: Deploy) -> None:
+    raised = "raise exception 'two are alike' using errcode = 'SL100', detail = 'a, b'"
+    deploy.add("0002_second.sql", f"-- hazard\ndo $refuse$begin\n  {raised};\nend$refuse$;\n")
+    assert deploy.fails(1, "apply") == (
+        "error: migrations/app/0002_second.sql:2: statement 1 of 1 failed;"
+        " rolled back, nothing of this file is in the database\n"
+        "  two are alike (SQLSTATE SL100)\n"
+        "  a, b\n"
+        "  do $refuse$ ...\n"
+        "hint: mend the cause, then: pgsluice apply\n"
+    )
 
 
 def test_failure_names_place_statement_and_cause(deploy: Deploy) -> None:
@@ -213,10 +239,10 @@ def test_failure_names_place_statement_and_cause(deploy: Deploy) -> None:
     assert deploy.fails(1, "apply") == (
         "error: migrations/app/0002_second.sql:4:3: statement 2 of 2 failed;"
         " rolled back, nothing of this file is in the database\n"
+        '  column "nothing" does not exist (SQLSTATE 42703)\n'
         "  select 1,\n"
         "    nothing from t\n"
         "    ^\n"
-        '  column "nothing" does not exist (SQLSTATE 42703)\n'
         "hint: the database may have been changed by hand: pgsluice drift\n"
     )
 

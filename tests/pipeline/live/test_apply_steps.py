@@ -75,9 +75,9 @@ def test_failure_at_seven_of_twelve_keeps_six_statements_and_resumes_there(deplo
     assert re.fullmatch(
         "error: migrations/app/0002_twelve.sql:9: statement 7 of 12 failed;"
         " 6 of 12 statements of this file are done and recorded\n"
-        r"  insert into t values \(\(select i from cause\)\)\n"
         r'  null value in column "i" of relation "t" violates not-null constraint \(SQLSTATE 23502\)\n'
         r"  Failing row contains \(null\)\.\n"
+        r"  insert into t values \(\(select i from cause\)\)\n"
         "hint: mend the cause, then: pgsluice apply\n",
         deploy.fails(1, "apply"),
     )

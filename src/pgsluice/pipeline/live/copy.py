@@ -229,7 +229,7 @@ def _refused(exc: psycopg.Error, text: str, *, where: str, origin: str) -> CopyE
     if position is not None:
         begin = text.rfind(";\n", 0, int(position)) + 1
         end = text.find(";\n", int(position))
-        lines = (*shown_sql(text[begin : end if end > 0 else len(text)].strip()), *lines)
+        lines = (*lines, *shown_sql(text[begin : end if end > 0 else len(text)].strip()))
     return CopyError(
         f"the schema of {origin} cannot be copied to {where}",
         details=lines,

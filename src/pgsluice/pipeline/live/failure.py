@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.errors import FindingError, PipelineError, UnreachableError
 from pgsluice.pipeline.live.database import shown
 from pgsluice.pipeline.live.interrupt import StoppedError
+from pgsluice.pipeline.live.ledger import read_ledger
 from pgsluice.pipeline.live.session import RETRIED
-from pgsluice.pipeline.proof import server_lines, shown_sql
+from pgsluice.pipeline.proof import failed_lines, server_lines
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,20 +23,22 @@ READ_ONLY: Final = "25006"
 CANCELLED: Final = "57014"
 NEW_VALUE: Final = "55P04"
 OUTSIDE_ALONE: Final = frozenset({"25001", "2D000"})
-CHANGED_BY_HAND: Final = frozenset(
+THERE_ALREADY: Final = frozenset(
     {
-        "42P01",  # undefined table
         "42P04",  # duplicate database
         "42P06",  # duplicate schema
         "42P07",  # duplicate table
-        "42701",  # duplicate column
-        "42703",  # undefined column
-        "42704",  # undefined object
         "42710",  # duplicate object
         "42723",  # duplicate function
-        "42883",  # undefined function
     }
 )
+CHANGED_BY_HAND: Final = THERE_ALREADY | {
+    "42P01",  # undefined table
+    "42701",  # duplicate column
+    "42703",  # undefined column
+    "42704",  # undefined object
+    "42883",  # undefined function
+}
 
 
 class At(StrEnum):
@@ -46,13 +49,14 @@ class At(StrEnum):
 
 
 def failure(
-    exc: psycopg.Error, script: Script, *, at: int | At, session: LiveSession, outcome: str
+    exc: psycopg.Error, script: Script, *, target: str, at: int | At, session: LiveSession, outcome: str
 ) -> PipelineError:
-    """The error for a file that failed.
+    """The error for a file that failed; no transaction is open any more.
 
     Args:
         exc: What the server said.
         script: The file.
+        target: The name of its target.
         at: The statement, from 0, or what else was done.
         session: The connection, which may be gone.
         outcome: What became of the file, as words.
@@ -60,7 +64,7 @@ def failure(
     statement = script.statements[at] if not isinstance(at, At) and script.statements else None
     position = int(exc.diag.statement_position) if exc.diag.statement_position else None
     location = script.location(statement, position) if statement is not None else None
-    lines = (*(shown_sql(statement.text, position) if statement is not None else ()), *server_lines(exc))
+    lines = failed_lines(exc, statement.text) if statement is not None else server_lines(exc)
     if session.stop.signum is not None and exc.sqlstate == CANCELLED:
         return StoppedError(
             f"{session.stop.word} in {script.name}; {outcome}", signum=session.stop.signum, location=location
@@ -84,7 +88,10 @@ def failure(
             f' "{session.conn.info.user}";',
         )
     return FindingError(
-        f"{which} failed; {outcome}", location=location, details=lines, hint=_mend(exc, script)
+        f"{which} failed; {outcome}",
+        location=location,
+        details=lines,
+        hint=_mend(exc, script, target=target, session=session),
     )
 
 
@@ -119,7 +126,7 @@ def end_blockers(session: LiveSession) -> str:
     return f"pgsluice apply --retries 20, or end who is in the way: {' '.join(ends)}"
 
 
-def _mend(exc: psycopg.Error, script: Script) -> str:
+def _mend(exc: psycopg.Error, script: Script, *, target: str, session: LiveSession) -> str:
     if script.transactional and exc.sqlstate in OUTSIDE_ALONE:
         return (
             "it runs outside of a transaction only: put it into a migration of its own, whose first line is"
@@ -127,6 +134,11 @@ def _mend(exc: psycopg.Error, script: Script) -> str:
         )
     if exc.sqlstate == NEW_VALUE:
         return "put alter type … add value into a migration of its own, before this one"
+    if exc.sqlstate in THERE_ALREADY and not session.conn.closed and not read_ledger(session.conn, target):
+        return (
+            f"pgsluice baseline --target {target}, if the database had all of this before: its ledger has "
+            "nothing of this target"
+        )
     if exc.sqlstate in CHANGED_BY_HAND:
         return "the database may have been changed by hand: pgsluice drift"
     return "mend the cause, then: pgsluice apply"

@@ -78,6 +78,7 @@ class Steps:
         self._session = session
         self._conn = session.conn
         self._script = script
+        self._target = target
         self._recorder = Recorder(session.conn, target, script)
         self._own_timeout = False
 
@@ -195,7 +196,12 @@ class Steps:
                 self._record_failure(exc)
             number = min(number, len(self._script.statements) - 1)
             raise failure(
-                exc, self._script, at=number, session=self._session, outcome=self._progress(number)
+                exc,
+                self._script,
+                target=self._target,
+                at=number,
+                session=self._session,
+                outcome=self._progress(number),
             ) from exc
 
     def _run(self, number: int, statement: Parsed) -> None:

@@ -35,7 +35,9 @@ def run_transaction(session: LiveSession, target: str, script: Script) -> None:
     except psycopg.Error as exc:
         if session.conn.closed:
             raise
-        raise failure(exc, script, at=attempt.at, session=session, outcome=NOT_APPLIED) from exc
+        raise failure(
+            exc, script, target=target, at=attempt.at, session=session, outcome=NOT_APPLIED
+        ) from exc
 
 
 class _Attempt:
