@@ -112,6 +112,13 @@ def test_a_database_that_is_not_what_the_migrations_make_is_refused(project: Pro
 
 def test_an_empty_database_is_adopted_at_nothing(project: Project, live: str) -> None:
     error = project.fails(4, "baseline", "--database", live)
+    assert error.endswith("hint: pgsluice apply --target app: the database has nothing of this target yet\n")
+
+
+def test_a_database_that_no_version_made_says_what_can_be_done(project: Project, live: str) -> None:
+    with psycopg.connect(live) as conn:
+        conn.execute("create schema app; create table app.other (i int)")
+    error = project.fails(4, "baseline", "--database", live)
     assert "hint: name the version that it has, mend what differs, or --allow-drift" in error
 
 

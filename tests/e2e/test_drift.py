@@ -81,7 +81,7 @@ def test_each_target_is_compared_alone_and_says_what_it_leaves_out(make: MakePro
     run(
         live,
         "alter table shop.orders add column nick text",
-        "create function stock.f() returns int language sql as $$ select\n 1 $$",
+        "create function stock.f(int) returns int language sql as $$ select\n 1 $$",
         "create table shop.scratch_1 (id int)",
     )
     shop = project.run("drift", "--target", "shop", "--database", live)
@@ -90,6 +90,8 @@ def test_each_target_is_compared_alone_and_says_what_it_leaves_out(make: MakePro
     assert lines[0] == "column shop.orders.nick: not expected"
     assert lines[1] == "ignored: 1 object (table shop.scratch_1)"
     assert "not compared, schema stock: 2 objects (function stock.f(), table stock.items)" in lines
+    found = json.loads(project.run("drift", "--target", "shop", "--database", live, "--json").stdout)
+    assert "function stock.f(integer)" in found["not_managed"]["schema stock"]
     assert "has drifted from the migrations of shop: 1 difference\nhint: pgsluice diff" in shop.stderr
     stock = project.run("drift", "--target", "stock", "--json", PGSLUICE_DATABASE=live)
     assert stock.code == 1, stock
@@ -97,9 +99,9 @@ def test_each_target_is_compared_alone_and_says_what_it_leaves_out(make: MakePro
     assert stock.stderr == ""
     assert found["differences"] == [
         {
-            "object": "function stock.f()",
+            "object": "function stock.f(integer)",
             "kind": "function",
-            "name": ["stock", "f", ""],
+            "name": ["stock", "f", "integer"],
             "change": "not expected",
         }
     ]

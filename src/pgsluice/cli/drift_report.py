@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN: Final = 200
 NAMES_SHOWN: Final = 4
+OTHERS_SHOWN: Final = 2
 DIFF_LINES: Final = 40
 SHORT: Final = 80
 
@@ -50,9 +51,10 @@ def drift_text(found: Drift) -> str:
     if not lines:
         upto = f" up to {found.last}" if found.last else ""
         lines = [f"no drift: {found.place} is what the migrations of {found.target}{upto} make"]
-    lines += [*_left_out("ignored", found.ignored)] if found.ignored else []
+    lines += _left_out("ignored", found.ignored) if found.ignored else []
     for outside in found.outside:
-        lines += _left_out(f"not compared, {outside.holder or 'no schema'}", outside.names)
+        names = [_without_arguments(name) for name in outside.names[:OTHERS_SHOWN]]
+        lines += _left_out(f"not compared, {outside.holder or 'no schema'}", names, of=len(outside.names))
     lines += [f"note: {note}" for note in found.notes]
     return "\n".join((*lines, f"compared on {found.server}"))
 
@@ -99,7 +101,16 @@ def _lines(text: str) -> list[str]:
     return text.splitlines()
 
 
-def _left_out(what: str, names: Sequence[str]) -> Iterator[str]:
-    more = len(names) - NAMES_SHOWN
-    listed = ", ".join((*names[:NAMES_SHOWN], *((f"{more} more",) if more > 0 else ())))
-    yield f"{what}: {len(names)} {'object' if len(names) == 1 else 'objects'} ({listed})"
+def _left_out(what: str, names: Sequence[str], *, of: int | None = None) -> Iterator[str]:
+    """One line on what was left out: how many, and the first names."""
+    count = len(names) if of is None else of
+    first = names[:NAMES_SHOWN]
+    more = count - len(first)
+    listed = ", ".join((*first, *((f"{more} more",) if more > 0 else ())))
+    yield f"{what}: {count} {'object' if count == 1 else 'objects'} ({listed})"
+
+
+def _without_arguments(name: str) -> str:
+    """A function by its name alone: the arguments of extensions' own can be a line long."""
+    head, opening, _ = name.partition("(")
+    return f"{head}()" if opening else head

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from pgsluice.config import Project, Target
     from pgsluice.pipeline.history import Migration
     from pgsluice.pipeline.live.catalog import LiveCatalog
+    from pgsluice.pipeline.snapshot import Snapshot
 
 SHOWN: Final = 20
+# What databases have that no migration has reached: `requires` is put in by hand.
+AT_FIRST: Final = frozenset({"default privileges", "extension", "schema"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +100,12 @@ def adopt(
     found = drift_of(project, target, live, history=chosen, progress=progress)
     if found.differences and not wish.allow_drift:
         asked = wish.version is not None or wish.from_atlas
-        dev = None if asked else found.dev
+        is_empty = _is_empty(live.snapshot)
+        dev = None if asked or is_empty else found.dev
         better = dev and newest_that_agrees(
             dev, project, target, live, history=chosen[:-1], progress=progress
         )
-        raise _drifted(found, better or None)
+        raise _drifted(found, better or None, is_empty=is_empty)
     if not wish.dry_run:
         _record(target, url, chosen, found, progress=progress)
     return Baseline(target.name, live.place, names, found, is_new=True)
@@ -173,16 +177,22 @@ def _record(
                 record_baseline(conn, target.name, chosen, tool=tool)
 
 
-def _drifted(found: Drift, better: Migration | None) -> RefusedError:
+def _is_empty(snapshot: Snapshot) -> bool:
+    """Whether nothing is there but what may be before the first migration."""
+    return all(address.kind in AT_FIRST for address in snapshot.objects)
+
+
+def _drifted(found: Drift, better: Migration | None, *, is_empty: bool) -> RefusedError:
     lines = [str(difference) for difference, _ in found.shown[:SHOWN]]
     if len(found.shown) > SHOWN:
         lines.append(f"... {len(found.shown) - SHOWN} more differences")
     lines += [f"note: {note}" for note in found.notes]
-    hint = (
-        f"pgsluice baseline {better.version} --target {found.target}: up to there the catalog agrees"
-        if better is not None
-        else "name the version that it has, mend what differs, or --allow-drift"
-    )
+    if is_empty:
+        hint = f"pgsluice apply --target {found.target}: the database has nothing of this target yet"
+    elif better is not None:
+        hint = f"pgsluice baseline {better.version} --target {found.target}: up to there the catalog agrees"
+    else:
+        hint = "name the version that it has, mend what differs, or --allow-drift"
     return RefusedError(
         f"{found.place} is not what the migrations of {found.target} up to {found.last} make",
         details=tuple(lines),
