@@ -70,6 +70,12 @@ def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[
             ["-C", "new", "build", "--target"],
             "error: option '--target' requires an argument\nhint: pgsluice build --help\n",
         ),
+        (
+            ["lint", "--format", "xml"],
+            "error: invalid value for '--format': 'xml' is not one of"
+            " 'text', 'json', 'sarif', 'github', 'gitlab'\n"
+            "hint: pgsluice lint --help\n",
+        ),
         (["-C"], "error: option '-C' requires an argument\nhint: pgsluice --help\n"),
     ],
 )

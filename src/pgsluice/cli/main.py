@@ -45,6 +45,7 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 TRACEBACK_VARIABLE: Final = "PGSLUICE_TRACEBACK"
 FOLDER_OPTIONS: Final = ("--project", "-C")
+VALIDATION_PREFIX: Final = "Value error, "  # how pydantic starts its words, in a typer that asks it
 
 # typer moved click's exceptions between its releases; a public one leads to them
 _ClickException: Final[Any] = typer.BadParameter.__mro__[2]
@@ -146,7 +147,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _usage_error(exc: Any, arguments: Sequence[str]) -> InputError:
     """An error of ours from one of click's."""
-    text: str = exc.format_message().rstrip(".")
+    text: str = exc.format_message().rstrip(".").replace(VALIDATION_PREFIX, "")
     ctx = getattr(exc, "ctx", None)
     command = _called(arguments) if ctx is None else ctx.command_path
     return InputError(text[:1].lower() + text[1:], hint=f"{command} --help")
