@@ -69,6 +69,15 @@ def test_run_at_work_is_told_and_its_file_is_no_problem(deploy: Deploy) -> None:
     assert [file["state"] for file in result["targets"][0]["files"]] == ["applied", "dirty"]
 
 
+def test_statement_of_a_run_at_work_may_be_running_now(deploy: Deploy) -> None:
+    deploy.run("apply")
+    with deploy.session() as other:
+        other.execute("update pgsluice.migrations set error = null where finished_at is null")
+        other.execute("select pg_advisory_lock(8099569364512629605)")
+        status = deploy.ok("status")
+    assert status.endswith("1 of 2 statements done; statement 2 may be running now\n")
+
+
 def test_baseline_is_told_apart_from_what_ran(deploy: Deploy) -> None:
     deploy.ok("baseline", "0001", "--allow-drift")
     assert deploy.states() == ["baseline", "pending"]

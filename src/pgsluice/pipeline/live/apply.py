@@ -301,7 +301,7 @@ def _what_is_known(session: LiveSession, target: str, script: Script) -> tuple[s
     try:
         conn = connect(session.url, within_s=RECONNECT_S)
     except UnreachableError as exc:
-        return ("the server does not answer, so it is not known whether the file was committed", *exc.details)
+        return ("the server does not answer, so it is not known what became of the file", *exc.details)
     with conn:
         holder = read_lock_holder(conn)  # before the ledger, which the session may still write until it ends
         entry = next((one for one in read_ledger(conn, target) if one.filename == script.name), None)
@@ -309,7 +309,7 @@ def _what_is_known(session: LiveSession, target: str, script: Script) -> tuple[s
     if entry is not None and entry.state is not LedgerState.DIRTY:
         return (f"{script.name} was committed",)
     if entry is not None:
-        return (progress(entry), *still)
+        return (progress(entry, at_work=holder is not None), *still)
     if holder is not None:
         return (f"{script.name} is not committed so far", *still)
     return (f"{script.name} was rolled back, nothing of it is in the database",)

@@ -30,7 +30,8 @@ BAD: frozenset[LedgerState] = frozenset(
 class FileStatus:
     """One migration: `migration` is None when the folder lacks it, `entry` when the ledger does.
 
-    `path` is the file's name for messages; `digest` is the file's own as it is now.
+    `path` is the file's name for messages; `digest` is the file's own as it is now; `at_work` says that
+    a run holds the database.
     """
 
     filename: str
@@ -40,6 +41,7 @@ class FileStatus:
     entry: Entry | None
     digest: str | None
     is_open: bool = False
+    at_work: bool = False
 
     @property
     def detail(self) -> str:
@@ -48,7 +50,7 @@ class FileStatus:
         if entry is None:
             return "sorts before the last one that was applied" if self.state in BAD else ""
         if entry.state is LedgerState.DIRTY:
-            return progress(entry)
+            return progress(entry, at_work=self.at_work)
         when = entry.finished_at or entry.started_at
         text = f"{when:%Y-%m-%d %H:%M:%S} UTC by {entry.applied_by}"
         if self.state is LedgerState.CHANGED:
@@ -94,15 +96,22 @@ def read_status(project: Project, target: Target, conn: psycopg.Connection[Any])
     """
     lock = read_lock(target.migrations_dir)
     history = read_history(target.migrations_dir)
+    before = _other_run(conn)
     entries = read_ledger(conn, target.name)
+    run = before or _other_run(conn)  # one that began or ended meanwhile leaves no file as given up
     folder = project.relative(target.migrations_dir)
     opened = lock.open if lock is not None else ()
-    files = compare(history, entries, folder=folder, opened=opened)
-    return Status(target.name, files, read_lock_holder(conn))
+    files = compare(history, entries, folder=folder, opened=opened, at_work=run is not None)
+    return Status(target.name, files, run)
 
 
 def compare(
-    history: Sequence[Migration], entries: Sequence[Entry], *, folder: str, opened: Sequence[str] = ()
+    history: Sequence[Migration],
+    entries: Sequence[Entry],
+    *,
+    folder: str,
+    opened: Sequence[str] = (),
+    at_work: bool = False,
 ) -> tuple[FileStatus, ...]:
     """The state of every file that the folder or the ledger has, in the order in which they run."""
     migrations = {migration.filename: migration for migration in history}
@@ -113,8 +122,9 @@ def compare(
         migration, entry = migrations.get(name), recorded.get(name)
         digest = file_digest(migration) if migration is not None and entry is not None else None
         state = _state(name, entry, digest=digest, last=last)
+        path, is_open = f"{folder}/{name}", name in opened
         found.append(
-            FileStatus(name, f"{folder}/{name}", state, migration, entry, digest, is_open=name in opened)
+            FileStatus(name, path, state, migration, entry, digest, is_open=is_open, at_work=at_work)
         )
     return tuple(found)
 
@@ -153,7 +163,7 @@ def refuse(status: Status) -> None:
     raise RefusedError(message, details=(*details, *others), hint=hint)
 
 
-def progress(entry: Entry) -> str:
+def progress(entry: Entry, *, at_work: bool = False) -> str:
     """How far a file without a transaction came, as exactly as the ledger knows."""
     number = entry.statements_done + 1
     done = f"{entry.statements_done} of {entry.statements_total} statements done"
@@ -163,6 +173,8 @@ def progress(entry: Entry) -> str:
             ", and may have left something behind" if entry.running is not None else ", and was rolled back"
         )
         return f"{done}; statement {number}{text} failed{left}: {entry.error}"
+    if at_work:
+        return f"{done}; statement {number}{text} may be running now"
     if entry.running is not None:
         return f"{done}; statement {number}{text} was started, and may or may not have come to its end"
     return f"{done}; statement {number} was not started, or was rolled back"
@@ -171,6 +183,12 @@ def progress(entry: Entry) -> str:
 def short(digest: str | None) -> str:
     """A digest as messages show it."""
     return "nothing" if digest is None else f"{digest[:9]}…"
+
+
+def _other_run(conn: psycopg.Connection[Any]) -> LockHolder | None:
+    """The run at work on this database, unless it is our own."""
+    holder = read_lock_holder(conn)
+    return None if holder is None or holder.pid == conn.info.backend_pid else holder
 
 
 def _state(name: str, entry: Entry | None, *, digest: str | None, last: bytes) -> LedgerState:
