@@ -13,6 +13,7 @@ from pgsluice.pipeline.history import is_transactional
 from pgsluice.pipeline.proof import connected, server_lines
 from pgsluice.pipeline.sources.facts import find_facts
 from pgsluice.pipeline.sources.parse import parse_file, read_file
+from pgsluice.pipeline.sources.superusers import make_superusers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +59,8 @@ def replay(conninfo: str, history: Iterable[Migration], *, root: Path) -> None:
 
 
 def _create_roles(conn: Connection[Any], file: SourceFile) -> None:
-    roles = {role for parsed in parse_file(file) for role in find_facts(parsed).roles}
+    facts = [find_facts(parsed) for parsed in parse_file(file)]
+    roles = {role for one in facts for role in one.roles}
     for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(roles)}).fetchall() if roles else ():
         try:
             conn.execute(sql.SQL(CREATE_ROLE).format(sql.Identifier(role)))
@@ -69,6 +71,7 @@ def _create_roles(conn: Connection[Any], file: SourceFile) -> None:
                 f'the dev server lacks role "{role}", which {file.name} names, and refuses to make it',
                 details=server_lines(exc),
             ) from exc
+    make_superusers(conn, {one.superuser for one in facts if one.superuser is not None})
 
 
 def _read(migration: Migration, root: Path) -> SourceFile:

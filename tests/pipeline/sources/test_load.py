@@ -89,6 +89,33 @@ def test_two_loads_that_need_the_same_new_role_both_succeed(tmp_path: Path, serv
             done.result(timeout=60)
 
 
+OF_SUPERUSERS = (
+    "create function f() returns event_trigger language plpgsql as $$ begin end $$;"
+    "create event trigger e on ddl_command_end execute function f(); alter event trigger e owner to {role};"
+    "create foreign data wrapper w; alter foreign data wrapper w owner to {role};"
+    "create publication p; alter publication p owner to {role};"
+)
+
+
+def test_a_role_that_stands_in_for_a_superuser_is_one(tmp_path: Path, server: DevServer) -> None:
+    with server.clone(None) as conninfo, psycopg.connect(conninfo, autocommit=True) as conn:
+        role = f"stands_in_{os.getpid()}"
+        conn.execute(f"create role {role} nologin".encode())  # as an earlier load has made it
+        source = read(tmp_path, {"a.sql": OF_SUPERUSERS.format(role=role)})
+        load_schema(conn, source, search_path="public")
+        owner = "select rolname, rolcanlogin from pg_event_trigger join pg_roles r on evtowner = r.oid"
+        assert conn.execute(owner).fetchall() == [(role, False)]
+
+
+def test_a_role_that_somebody_can_use_is_not_made_a_superuser(tmp_path: Path, server: DevServer) -> None:
+    role = f"is_used_{os.getpid()}"
+    source = read(tmp_path, {"a.sql": OF_SUPERUSERS.format(role=role)})
+    with server.clone(None) as conninfo, psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute(f"create role {role} nologin; create role user_of_{role} in role {role}".encode())
+        with pytest.raises(UnreachableError, match="permission denied to change owner of event trigger"):
+            load_schema(conn, source, search_path="public")
+
+
 def test_a_role_that_cannot_be_made_is_refused(tmp_path: Path, server: DevServer) -> None:
     source = read(tmp_path, {"a.sql": "create table t ();\nalter table t owner to pg_nobody;"})
     assert str(load_refusal(server, source)) == (

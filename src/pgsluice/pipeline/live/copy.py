@@ -19,6 +19,7 @@ from pgsluice.pipeline.live.dump import dump_schema
 from pgsluice.pipeline.live.values import as_values
 from pgsluice.pipeline.proof import connected, server_lines, shown_sql
 from pgsluice.pipeline.replay import CREATE_ROLE, FRESH_SESSION, MISSING_ROLES
+from pgsluice.pipeline.sources.superusers import make_superusers, owning_superuser
 from pgsluice.pipeline.sources.tree import Node, Tree, read_trees
 
 if TYPE_CHECKING:
@@ -56,11 +57,12 @@ class Script:
     """A dump made ready for another server.
 
     `statements` are its own, with the owner's name replaced; `roles` those that it names, `extensions` those
-    that it creates, by the number of their statement.
+    that it creates, by the number of their statement; `superusers` those of the roles that must be ones.
     """
 
     statements: tuple[str, ...]
     roles: frozenset[str]
+    superusers: frozenset[str]
     extensions: dict[str, int]
 
     def without(self, extensions: Sequence[str]) -> str:
@@ -112,7 +114,7 @@ def schema_copy(
                 script.without(stand_ins),
                 where=server.description,
                 origin=shown(url),
-                roles=script.roles,
+                script=script,
             )
         yield conninfo
 
@@ -148,6 +150,7 @@ def read_script(dump: str, *, runner: str | None) -> Script:
     data = dump.encode()
     statements: list[str] = []
     roles: set[str] = set()
+    superusers: set[str] = set()
     extensions: dict[str, int] = {}
     for tree in read_trees(parse_sql_json(dump)):
         end = len(data) if tree.size is None else tree.start + tree.size
@@ -155,13 +158,15 @@ def read_script(dump: str, *, runner: str | None) -> Script:
             extensions[tree.node["extname"]] = len(statements)
         named = sorted(_roles(tree.node), reverse=True) if tree.kind in NAMES_ROLES else []
         roles.update(name for _, name in named if name != runner)
+        if (owner := owning_superuser(tree.kind, tree.node)) is not None:
+            superusers.add(owner)
         text = data[tree.start : end]
         for place, name in named:
             if name == runner:
                 text = _with_runner(text, place - tree.start)
         printed = _if_needed(tree, text).decode()
         statements.append(keep_array_casts(as_values(printed, tree.kind, node=tree.node)))
-    return Script(tuple(statements), frozenset(roles), extensions)
+    return Script(tuple(statements), frozenset(roles), frozenset(superusers & roles), extensions)
 
 
 def _stand_ins(server: DevServer, script: Script, requires: Sequence[str]) -> tuple[str, ...]:
@@ -212,10 +217,11 @@ def _if_needed(tree: Tree, text: bytes) -> bytes:
     return text.replace(CREATE_SCHEMA, CREATE_SCHEMA + b" IF NOT EXISTS", 1)
 
 
-def _load(conn: Connection[Any], text: str, *, where: str, origin: str, roles: frozenset[str]) -> None:
+def _load(conn: Connection[Any], text: str, *, where: str, origin: str, script: Script) -> None:
     try:
-        for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(roles)}).fetchall():
+        for (role,) in conn.execute(MISSING_ROLES, {"roles": sorted(script.roles)}).fetchall():
             _make_role(conn, sql.SQL(CREATE_ROLE).format(sql.Identifier(role)))
+        make_superusers(conn, script.superusers)
         with conn.transaction():
             conn.execute(text.encode(), prepare=False)
     except psycopg.Error as exc:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.pipeline.sources.definitions import find_definitions, implied_names
 from pgsluice.pipeline.sources.kinds import IMPERATIVE
 from pgsluice.pipeline.sources.names import Facts, Name, Space, Trait, Use, qualified, relation
+from pgsluice.pipeline.sources.superusers import owning_superuser
 from pgsluice.pipeline.sources.tree import strings
 from pgsluice.pipeline.sources.uses import UseCollector
 
@@ -81,6 +82,7 @@ def find_facts(parsed: Parsed) -> Facts:
         alters=tuple(_altered(kind, node)),
         keys={byte - parsed.byte_start: use for byte, use in collector.keys.items()},
         roles=collector.roles,
+        superuser=owning_superuser(kind, node),
         traits=set(_traits(kind, node)),
         body=_body(node) if kind == "CreateFunctionStmt" else None,
     )

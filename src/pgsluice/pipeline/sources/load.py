@@ -13,6 +13,7 @@ from psycopg.rows import tuple_row
 
 from pgsluice.errors import UnreachableError
 from pgsluice.pipeline.sources.advice import load_error, role_error
+from pgsluice.pipeline.sources.superusers import make_superusers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,6 +104,7 @@ def _create_roles(conn: psycopg.Connection[Any], source: SchemaSource) -> None:
             continue  # another build made it in the meantime
         except psycopg.Error as exc:
             raise role_error(source, exc, role=role, command=command.as_string(conn)) from exc
+    make_superusers(conn, source.superusers)
 
 
 def _batches(statements: Sequence[SourceStatement]) -> Iterator[Sequence[SourceStatement]]:

@@ -76,12 +76,13 @@ class Rename:
 class SchemaSource:
     """A schema folder as it was read.
 
-    `roles` are the roles named in grants, owners, policies and default privileges; `files` holds each
-    file's text by its name.
+    `roles` are the roles named in grants, owners, policies and default privileges, `superusers` those of
+    them that must be superusers; `files` holds each file's text by its name.
     """
 
     statements: tuple[SourceStatement, ...]
     digest: str
     renames: tuple[Rename, ...] = ()
     roles: tuple[str, ...] = ()
+    superusers: tuple[str, ...] = ()
     files: Mapping[str, SourceFile] = field(default_factory=dict, repr=False)

@@ -98,7 +98,8 @@ class Facts:
 
     `implied` are names that come with the objects defined (a serial column's sequence, a key's index);
     `alters` are objects whose users in other files should come later; `keys` are the tables that inline
-    foreign keys refer to, by the constraint's byte in the statement; `body` is a function's text in quotes.
+    foreign keys refer to, by the constraint's byte in the statement; `superuser` is the one of `roles` that
+    must be one; `body` is a function's text in quotes.
     """
 
     definitions: tuple[Definition, ...] = ()
@@ -107,6 +108,7 @@ class Facts:
     alters: tuple[Name, ...] = ()
     keys: dict[int, Use] = field(default_factory=dict)
     roles: set[str] = field(default_factory=set)
+    superuser: str | None = None
     traits: set[Trait] = field(default_factory=set)
     body: str | None = None
 

@@ -42,11 +42,13 @@ def read_schema(folder: Path, *, root: Path, known: Collection[str] = ()) -> Sch
         renames += find_renames(file, own)
     graph = Graph(Catalog(entries, known))
     roles = {role for entry in entries for role in entry.facts.roles}
+    superusers = {entry.facts.superuser for entry in entries}
     return SchemaSource(
         statements=lay_out(entries, graph),
         digest=schema_digest(folder),
         renames=tuple(renames),
         roles=tuple(sorted(roles)),
+        superusers=tuple(sorted(filter(None, superusers))),
         files={file.name: file for file in files},
     )
 
