@@ -14,6 +14,17 @@ def is_plain(constraint: Object) -> bool:
     return constraint.get("definition") == bare and not constraint.get("not_valid")
 
 
+def is_key_of_inherited(constraint: Object, scene: Scene) -> bool:
+    """Whether it is a primary key of columns that are not null by their parent alone.
+
+    Inside of `create table` it would give them not-null constraints of the table's own.
+    """
+    if constraint.get("type") != "p":
+        return False
+    named = (scene.not_nulls.get((*constraint.path[:2], name)) for name in constraint.get("columns"))
+    return any(one is not None and one.get("inherited") == "only" for one in named)
+
+
 def written_not_null(column: Object, scene: Scene) -> str | None:
     """`not null` as a column's own definition says it; None where it may be null or a parent says it."""
     if not column.get("not_null"):

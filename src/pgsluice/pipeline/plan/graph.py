@@ -11,7 +11,7 @@ from pgsluice.pipeline.generate.columns import add_column
 from pgsluice.pipeline.generate.decoration import decorate_changed, decorate_new
 from pgsluice.pipeline.generate.held import drop_aside, put_aside
 from pgsluice.pipeline.generate.lineage import brought_by
-from pgsluice.pipeline.generate.not_null import is_plain
+from pgsluice.pipeline.generate.not_null import is_key_of_inherited, is_plain
 from pgsluice.pipeline.generate.partitions import is_written_by_partition
 from pgsluice.pipeline.generate.tables import create_table
 from pgsluice.pipeline.generate.types import create_domain
@@ -230,6 +230,7 @@ def _absorber(new: Object, events: Events, scene: Scene, apart: frozenset[Addres
             new.get("type") in ("c", "p", "u", "x")
             and not new.get("not_valid")
             and new.get("inherited") is None
+            and not is_key_of_inherited(new, scene)
         )
         bare = new.get("index_comment") is None and scene.after.objects[table].get("form") != "foreign"
         if fits and bare:

@@ -1,0 +1,2 @@
+CREATE TABLE p (id int NOT NULL, v int NOT NULL);
+CREATE TABLE t (id int NOT NULL, v int NOT NULL) PARTITION BY LIST (v);
