@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pgsluice.errors import ExitCode
 from pgsluice.pipeline.finding import FindingCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT: Final = Path(__file__).parents[1]
 REFERENCE: Final = ROOT / "docs/reference"
@@ -29,6 +30,7 @@ PAGES: Final = tuple(
 SUBCOMMANDS: Final = {"dev": ("stop",)}
 LINK: Final = re.compile(r"\[[^\]]*\]\((?!https?://)([^)#\s]+)[^)]*\)")
 HAZARD: Final = re.compile(r'Hazard\(\s*"([a-z-]+)"')
+VALUE: Final = re.compile(r"<[^>]*>|…|pgsluice\.migrations|atlas\.sum")
 ROW: Final = re.compile(r"^\| `([^`]+)`", re.MULTILINE)
 
 
@@ -67,6 +69,13 @@ def test_every_key_is_documented() -> None:
     assert keys == {row for row in rows_of("config.md") if '"' not in row}
 
 
+def test_every_documented_note_is_printed() -> None:
+    sources = (ROOT / "src/pgsluice").rglob("*.py")
+    said = "\n".join(text for source in sources for text in texts_of(source))
+    pieces = {row: max(VALUE.split(row), key=len).strip() for row in rows_of("notes.md")}
+    assert [row for row, piece in pieces.items() if piece not in said] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     broken = [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
@@ -76,6 +85,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 def rows_of(page: str) -> set[str]:
     """The words in code font that start a table's rows."""
     return set(ROW.findall((REFERENCE / page).read_text("utf-8")))
+
+
+def texts_of(source: Path) -> Iterator[str]:
+    """The strings of a module, with a mark in place of each value."""
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(one.value) if isinstance(one, ast.Constant) else "\0" for one in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def help_of(*words: str) -> str:
