@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pgsluice.cli.output import DatabaseOption, JsonOption, TargetOption, emit, load_for, progress
-from pgsluice.errors import ExitCode
+from pgsluice.errors import ExitCode, PipelineError
 
 if TYPE_CHECKING:
+    from pgsluice.config import Project, Target
     from pgsluice.pipeline.live.ledger import LockHolder
     from pgsluice.pipeline.live.status import FileStatus, Status
 
@@ -54,20 +55,34 @@ def status(
     run = found[0].run if found else None
     bad = [file for one in found for file in one.problems]
     pending = [file for one in found for file in one.pending]
+    notes = [f"apply would refuse: {reason}" for one in targets if (reason := _broken_sum(project, one))]
     result = {
         "ok": not bad,
         "database": shown(url),
+        "notes": notes,
         "running": None if run is None else _run_as_json(run),
         "targets": [{"target": one.target, "files": [_as_json(file) for file in one.files]} for one in found],
     }
     lines = [f"{shown(url)}"]
     lines += [f"a run works on it now: {run}"] if run is not None else []
     lines += [line for one in found for line in _lines(one)]
+    lines += [f"note: {note}" for note in notes]
     emit(result, "\n".join(lines), as_json=as_json)
     if bad:
         raise typer.Exit(ExitCode.REFUSED)
     if check and pending:
         raise typer.Exit(ExitCode.FINDING)
+
+
+def _broken_sum(project: Project, target: Target) -> str | None:
+    """What `apply` says of a folder that is not the recorded one."""
+    from pgsluice.pipeline.live.apply import refuse_broken_sum
+
+    try:
+        refuse_broken_sum(project, target)
+    except PipelineError as exc:
+        return exc.message
+    return None
 
 
 def _lines(status: Status) -> list[str]:

@@ -52,7 +52,7 @@ def test_file_that_stopped_half_way_is_dirty_with_its_statement(deploy: Deploy) 
     assert re.fullmatch(
         f"{re.escape(shown(deploy.url))}\n"
         "app: 1 applied, 1 dirty\n"
-        r"  applied       0001_first.sql   \S+ \S+ UTC by postgres\n"
+        r"  applied       0001_first.sql   \S+ \S+ UTC by pgsluice_dev\n"
         "  dirty         0002_second.sql  1 of 2 statements done; statement 2 failed, and was rolled back:"
         r" division by zero \(SQLSTATE 22012\)\n",
         done.stdout,
@@ -81,3 +81,12 @@ def test_statement_of_a_run_at_work_may_be_running_now(deploy: Deploy) -> None:
 def test_baseline_is_told_apart_from_what_ran(deploy: Deploy) -> None:
     deploy.ok("baseline", "0001", "--allow-drift")
     assert deploy.states() == ["baseline", "pending"]
+
+
+def test_a_folder_that_apply_would_refuse_is_told(deploy: Deploy) -> None:
+    deploy.project.write("migrations/app/0001_first.sql", "create table edited ();\n")
+    said = deploy.ok("status").splitlines()
+    assert said[-1] == (
+        "note: apply would refuse: migrations/app/0001_first.sql was edited after it was recorded"
+    )
+    assert json.loads(deploy.ok("status", "--json"))["notes"] == [said[-1].removeprefix("note: ")]
