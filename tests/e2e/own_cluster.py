@@ -46,7 +46,7 @@ class Cluster:
     @property
     def url(self) -> str:
         """The database that tests use."""
-        return f"host={self.folder} port=5432 user=postgres dbname=postgres"
+        return f"host={self.folder} port=5432 user=pgsluice_dev dbname=postgres"
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""

@@ -39,7 +39,9 @@ class TransactionPooler:
     def url(self) -> str:
         """The database through the pooler."""
         port = self._listener.getsockname()[1]
-        return f"host=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=disable gssencmode=disable"
+        return (
+            f"host=127.0.0.1 port={port} user=pgsluice_dev dbname=postgres sslmode=disable gssencmode=disable"
+        )
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._listener)

@@ -71,6 +71,30 @@ create foreign data wrapper w;
 create server far foreign data wrapper w;
 create user mapping for public server far options (user 'u', password '{PASSWORD}');
 """
+OF_A_SUPERUSER: Final = """
+do $$ begin
+  create role shop_runs nologin;
+  create role postgres superuser nologin;
+exception when duplicate_object then
+  null;
+end $$;
+create schema shop authorization shop_runs;
+create table shop.a ();
+create table shop.b ();
+create table shop.c ();
+create table shop.d ();
+alter table shop.a owner to shop_runs;
+alter table shop.b owner to shop_runs;
+alter table shop.c owner to shop_runs;
+alter table shop.d owner to shop_runs;
+create table shop.by_superuser ();
+grant select on shop.by_superuser to shop_runs;
+alter table shop.by_superuser owner to postgres;
+create function shop.f() returns event_trigger language plpgsql as $$ begin end $$;
+create event trigger e on ddl_command_end execute function shop.f();
+alter function shop.f() owner to postgres;
+alter event trigger e owner to postgres;
+"""
 BROKEN: Final = """
 create schema app;
 create table app.t (id int);
@@ -286,6 +310,21 @@ def test_a_folder_with_a_project_or_sql_files_is_left_alone(live: DevServer, emp
         empty.write("pgsluice.toml", "[targets.app]\n")
         error = empty.fails(2, "init", "--from", url)
         assert error == "error: pgsluice.toml: there is a configuration already\n"
+
+
+def test_what_a_superuser_owns_beside_the_runner_keeps_its_owner(live: DevServer, empty: Project) -> None:
+    with database(live, OF_A_SUPERUSER) as url:
+        adopted = empty.ok("init", "--from", url)
+        assert "objects of shop_runs belong to whoever runs the migrations" in adopted
+        assert "no drift" in empty.ok("drift", "--database", url)
+    assert empty.read("schema/app/tables/by_superuser.sql") == (
+        "create table shop.by_superuser ();\n\n"
+        "alter table shop.by_superuser owner to postgres;\n\n"
+        "grant select on table shop.by_superuser to shop_runs;\n"
+    )
+    assert empty.read("schema/app/event_triggers/e.sql").endswith(
+        "alter event trigger e owner to postgres;\n"
+    )
 
 
 def test_a_failure_leaves_no_folder_behind(live: DevServer, empty: Project) -> None:

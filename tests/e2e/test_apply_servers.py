@@ -65,7 +65,8 @@ def test_server_that_is_gone_for_good_is_exit_3(deploy: Deploy, cluster: Cluster
         f'  connection is bad: connection to server on socket "{cluster.folder}/.s.PGSQL.5432" failed:'
         " No such file or directory",
         "  Is the server running locally and accepting connections on that socket?",
-        f"hint: psql 'user=postgres dbname=postgres host={cluster.folder} port=5432' --command 'select 1'",
+        f"hint: psql 'user=pgsluice_dev dbname=postgres host={cluster.folder} port=5432'"
+        " --command 'select 1'",
     ]
 
 
@@ -157,7 +158,7 @@ def test_server_without_a_spare_connection_blinds_the_watcher_alone(deploy: Depl
         try:
             with reader.transaction():
                 reader.execute(HOLD)
-                url = deploy.url.replace("user=postgres", f"user={role}")
+                url = deploy.url.replace("user=pgsluice_dev", f"user={role}")
                 done = deploy.run("apply", "--lock-timeout", "3", "--retries", "0", database=url)
         finally:
             owner.execute(f"drop owned by {role}; drop role {role}".encode())
@@ -178,7 +179,7 @@ def test_prepared_transaction_in_the_way_is_named_with_its_end(deploy: Deploy) -
         r"error: migrations/app/0002_second.sql:2: statement 2 of 2 got no lock in 1 attempt;"
         r" rolled back, nothing of this file is in the database\n"
         r"  canceling statement due to lock timeout \(SQLSTATE 55P03\)\n  alter table t add j int\n"
-        r"  blocked by transaction 'shop''s' \(postgres, prepared for \d+ s\)\n"
+        r"  blocked by transaction 'shop''s' \(pgsluice_dev, prepared for \d+ s\)\n"
         r"hint: pgsluice apply --retries 20, or end who is in the way: rollback prepared 'shop''s';\n",
         error,
     )

@@ -75,12 +75,12 @@ def test_second_of_two_runs_leaves_with_the_name_of_the_first(deploy: Deploy) ->
             status = deploy.ok("status")
         assert ended(first).code == 0
     assert without_times(error) == (
-        f"error: another run works on this database, waited 0.2 s: pgsluice, pid {pid} of postgres,"
+        f"error: another run works on this database, waited 0.2 s: pgsluice, pid {pid} of pgsluice_dev,"
         " connected since <time> UTC\n"
         "hint: pgsluice apply --wait 600, or when that run hangs:"
         f" select pg_terminate_backend({pid});\n"
     )
-    assert f"a run works on it now: pgsluice, pid {pid} of postgres, connected since" in status
+    assert f"a run works on it now: pgsluice, pid {pid} of pgsluice_dev, connected since" in status
     assert "pending       0002_second.sql" in status
 
 
@@ -173,7 +173,7 @@ def test_reader_in_the_way_is_named_after_bounded_attempts(deploy: Deploy) -> No
         pid = reader.info.backend_pid
         done = deploy.run("apply", "--lock-timeout", "0.4", "--retries", "1")
     assert done.code == 3, str(done)
-    blocker = rf"pid {pid} \(postgres, web, idle in transaction for \d+ s\): {HOLD}"
+    blocker = rf"pid {pid} \(pgsluice_dev, web, idle in transaction for \d+ s\): {HOLD}"
     assert re.fullmatch(
         "note: 0002_second.sql: no lock in attempt 1 of 2, blocked by " + blocker + r"; again in \d\.\d s\n"
         "error: migrations/app/0002_second.sql:2: statement 2 of 3 got no lock in 2 attempts;"

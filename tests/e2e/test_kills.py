@@ -166,7 +166,9 @@ def postmasters_of(project: Project) -> list[int]:
 def scratch_databases(project: Project) -> list[str]:
     """The scratch databases on the project's server, after some time to be dropped."""
     (socket,) = runtime_base().glob(f"{root_key(project.root)}-*/s")
-    with psycopg.connect(f"host={socket} port=5432 user=postgres dbname=postgres", autocommit=True) as conn:
+    with psycopg.connect(
+        f"host={socket} port=5432 user=pgsluice_dev dbname=postgres", autocommit=True
+    ) as conn:
         return [row[0] for row in conn.execute(SCRATCH)]
 
 

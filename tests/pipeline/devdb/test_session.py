@@ -134,7 +134,7 @@ def test_the_environment_reaches_neither_server_nor_sessions(
             " current_setting('search_path'), current_setting('client_encoding'),"
             " current_setting('lc_messages'), current_setting('log_timezone'), current_user::text"
         ).fetchone()
-    assert row == ("UTC", "ISO, MDY", '"$user", public', "UTF8", "C", "UTC", "postgres")
+    assert row == ("UTC", "ISO, MDY", '"$user", public', "UTF8", "C", "UTC", "pgsluice_dev")
     assert dict(os.environ) == before
 
 
@@ -188,7 +188,7 @@ def url(root: Path) -> Iterator[str]:
     home = short_folder("server")
     with open_dev(EMBEDDED, root=home):
         socket = server_folder(home, EMBEDDED).socket_dir
-        yield f"postgresql://postgres@/postgres?host={quote(str(socket), safe='')}"
+        yield f"postgresql://pgsluice_dev@/postgres?host={quote(str(socket), safe='')}"
     stop_dev(home)
     shutil.rmtree(home)
 
@@ -217,7 +217,7 @@ def test_a_killed_command_s_scratch_database_on_a_url_s_server_is_dropped(root: 
 def test_an_ordinary_role_with_createdb_is_enough_and_without_it_is_not(root: Path, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("create role builder login")
-    as_builder = url.replace("postgres@", "builder@")
+    as_builder = url.replace("pgsluice_dev@", "builder@")
     assert failure(as_builder, root, UnreachableError) == (
         "role builder of the dev server may not create databases\n"
         'hint: have a superuser run: alter role "builder" createdb'
@@ -234,8 +234,8 @@ def test_an_ordinary_role_with_createdb_is_enough_and_without_it_is_not(root: Pa
 
 def test_a_url_s_role_settings_do_not_reach_sessions(root: Path, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as conn:
-        conn.execute("alter role postgres set timezone to 'Asia/Tokyo'")
-        conn.execute("alter role postgres set search_path to elsewhere")
+        conn.execute("alter role pgsluice_dev set timezone to 'Asia/Tokyo'")
+        conn.execute("alter role pgsluice_dev set search_path to elsewhere")
     with (
         open_dev(url, root=root) as server,
         server.clone(None) as conninfo,

@@ -59,8 +59,8 @@ def test_transaction_that_may_not_write_takes_no_record(deploy: Deploy) -> None:
     assert deploy.fails(3, "apply") == (
         f"error: the record in pgsluice.migrations of 0001_first.sql was refused; {NOTHING}\n"
         "  cannot execute INSERT in a read-only transaction (SQLSTATE 25006)\n"
-        "  it ran as role postgres\n"
-        'hint: run it as the owner of what it changes, or grant that: grant <owner> to "postgres";\n'
+        "  it ran as role pgsluice_dev\n"
+        'hint: run it as the owner of what it changes, or grant that: grant <owner> to "pgsluice_dev";\n'
     )
 
 

@@ -58,7 +58,7 @@ def test_history_that_was_edited_and_recorded_again_is_refused(deploy: Deploy) -
     deploy.add("0001_first.sql", FIRST + "-- more\n")
     assert re.fullmatch(
         "error: migrations/app/0001_first.sql was changed after it was applied here\n"
-        r"  applied \S+ \S+ UTC by postgres as h1:\S{6}…, the file now hashes to h1:\S{6}…\n"
+        r"  applied \S+ \S+ UTC by pgsluice_dev as h1:\S{6}…, the file now hashes to h1:\S{6}…\n"
         "hint: git log --patch -- migrations/app/0001_first.sql\n",
         deploy.fails(4, "apply"),
     )
@@ -80,7 +80,7 @@ def test_applied_file_that_the_folder_lacks_is_refused(deploy: Deploy) -> None:
     deploy.record()
     assert re.fullmatch(
         "error: migrations/app/0001_first.sql was applied here, and the folder lacks it\n"
-        r"  applied \S+ \S+ UTC by postgres\n"
+        r"  applied \S+ \S+ UTC by pgsluice_dev\n"
         "hint: git log --diff-filter=D --summary -- migrations/app/0001_first.sql\n",
         deploy.fails(4, "apply"),
     )
@@ -418,6 +418,6 @@ def role(deploy: Deploy) -> Iterator[Deploy]:
     with deploy.session() as conn:
         conn.execute(f"create role {ROLE} login".encode())
         try:
-            yield Deploy(deploy.project, deploy.url.replace("user=postgres", f"user={ROLE}"))
+            yield Deploy(deploy.project, deploy.url.replace("user=pgsluice_dev", f"user={ROLE}"))
         finally:
             conn.execute(f"drop owned by {ROLE}; drop role {ROLE}".encode())

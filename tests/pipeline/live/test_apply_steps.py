@@ -308,8 +308,8 @@ def test_role_and_settings_of_a_file_hold_after_resume_and_end_with_it(deploy: D
             )
             deploy.ok("apply")
             assert conn.execute("select name, memory from u").fetchall() == [(role, "5MB")]
-            assert conn.execute("select name, memory from v").fetchall() == [("postgres", "4MB")]
-            assert deploy.files("applied_by") == [("postgres",), ("postgres",)]
+            assert conn.execute("select name, memory from v").fetchall() == [("pgsluice_dev", "4MB")]
+            assert deploy.files("applied_by") == [("pgsluice_dev",), ("pgsluice_dev",)]
         finally:
             conn.execute(f"drop owned by {role}; drop role {role}".encode())
 

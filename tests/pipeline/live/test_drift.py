@@ -331,7 +331,7 @@ def test_objects_from_before_the_baseline_are_noted_not_listed(shop: Shop, serve
             )
         found = shop.compare(conninfo, server)
     assert found.differences == ()
-    assert found.notes == ("5 objects belong to postgres, from before migrations ran as shop_deploy",)
+    assert found.notes == ("5 objects belong to pgsluice_dev, from before migrations ran as shop_deploy",)
 
 
 def test_an_unreadable_ledger_is_noted(shop: Shop, server: DevServer) -> None:

@@ -52,7 +52,7 @@ def judge(
     for one in comparison.differences:
         if one.address != PUBLIC and (one.address in provided or _is_stand_in(one)):
             notes.append(f"what requires brings is not what the database has: {one}")
-        elif _names_dev_role(one, role):
+        elif _names_dev_role(one, role, live):
             notes.append(
                 f"{one.address} names {role}, which is the dev server's own role, too: its {one.facet} "
                 "cannot be told from those of whoever runs the migrations"
@@ -74,8 +74,11 @@ def _is_stand_in(difference: Difference) -> bool:
     return difference.address.kind == "extension" and difference.facet is None
 
 
-def _names_dev_role(difference: Difference, role: str) -> bool:
+def _names_dev_role(difference: Difference, role: str, live: LiveCatalog) -> bool:
     """Whether an owner or grant differs because a role of the database has the name of the dev server's."""
     if difference.facet == "owner":
         return difference.before is None and bool(difference.after == role)
-    return difference.facet == "grants" and any(grant[0] == role for grant in difference.after or ())
+    if difference.facet != "grants":
+        return False
+    owner = live.snapshot.objects[difference.address].get("owner")
+    return owner == role or any(grant[0] == role for grant in difference.after or ())

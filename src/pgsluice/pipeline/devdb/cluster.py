@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pgsluice.pipeline.devdb.account import ServerAccount
 
-SUPERUSER: Final = "postgres"
+# A name that no database uses: what belongs to a `postgres` there must not belong to us here.
+SUPERUSER: Final = "pgsluice_dev"
 # Locale C everywhere: collation must not depend on what a machine has installed.
 INITDB_OPTIONS: Final = (
     f"--username={SUPERUSER}",

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pgsluice.pipeline.devdb.cluster import INITDB_OPTIONS, SETTINGS, SUPERUSER
+from pgsluice.pipeline.devdb.cluster import INITDB_OPTIONS, SETTINGS
+from pgsluice.pipeline.devdb.cluster import SUPERUSER as OUR_SUPERUSER
 from pgsluice.pipeline.devdb.docker_engine import LOOPBACK, engine_words, is_inside_container
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ DATA_FOLDER: Final = "/tmp/pgsluice"
 # Any account of the image may start the server.
 MEMORY_OPTIONS: Final = "mode=1777"
 MEMORY_NEEDED_BYTES: Final = 2 << 30
-UNFIT_OPTIONS: Final = frozenset({f"--username={SUPERUSER}", "--auth=trust"})
+# The scripts of many an image want a superuser of this name.
+SUPERUSER: Final = "postgres"
+UNFIT_OPTIONS: Final = frozenset({f"--username={OUR_SUPERUSER}", "--auth=trust"})
 UNFIT_SETTINGS: Final = ("listen_addresses=", "unix_socket_permissions=")
 UNSHARED_NETWORKS: Final = frozenset({"host", "none"})
 LOG_LINES: Final = 12

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pgsluice.errors import InputError, UnreachableError
 from pgsluice.pipeline.devdb.account import server_account
 from pgsluice.pipeline.devdb.binaries import CLEAN_ENVIRONMENT, Binaries, find_binaries, usable_bin_dir
-from pgsluice.pipeline.devdb.cluster import cached_cluster
+from pgsluice.pipeline.devdb.cluster import SUPERUSER, cached_cluster
 from pgsluice.pipeline.devdb.filelock import FileLock, is_held, try_lock, wait_lock
 from pgsluice.pipeline.devdb.folders import (
     ServerFolder,
@@ -103,8 +103,12 @@ def live_state(folder: ServerFolder) -> ServerState | None:
 
 
 def _fits(state: ServerState, binaries: Binaries) -> bool:
-    """Whether a server runs the binaries that are wanted, and they are still there."""
-    return state.binaries == binaries.identity and Path(state.bin_dir, "postgres").exists()
+    """Whether a server runs the binaries that are wanted, under our name, and they are still there."""
+    return state.binaries == _wanted(binaries) and Path(state.bin_dir, "postgres").exists()
+
+
+def _wanted(binaries: Binaries) -> str:
+    return f"{binaries.identity} as {SUPERUSER}"
 
 
 def _is_foreign(folder: ServerFolder) -> bool:
@@ -238,7 +242,7 @@ def _prepare(
     progress(f"starting the PostgreSQL server of {binaries.bin_dir}")
     launch = Launch(
         bin_dir=str(bin_dir),
-        binaries=binaries.identity,
+        binaries=_wanted(binaries),
         cluster=str(cluster),
         data_dir=str(choose_data_dir(folder)),
         uid=account.uid if account else None,
