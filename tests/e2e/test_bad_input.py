@@ -236,5 +236,5 @@ def test_no_project_is_said_from_any_command(make: MakeProject, tmp_path: Path) 
     for command in ("build x", "diff", "verify", "check", "release", "new x", "dev stop"):
         done = project.run("-C", str(elsewhere), *command.split())
         assert done.code == 2, (command, done)
-        assert "hint: pgsluice init" in done.stderr, (command, done)
+        assert "pgsluice init starts one here" in done.stderr, (command, done)
     assert list(elsewhere.iterdir()) == []
