@@ -106,6 +106,27 @@ create function app.unqualified() returns bigint language sql as 'select count(*
 """
 
 
+SECRET_SERVER: Final = f"""
+create schema app;
+create foreign data wrapper w options (debug 'true');
+create server far foreign data wrapper w options (host 'h', api_key '{PASSWORD}');
+create user mapping for public server far options (access_token '{PASSWORD}');
+create foreign table app.ft (i int options (place 'https://u:{PASSWORD}@h/')) server far;
+create table app.t (i int);
+"""
+UNREAD: Final = f"""
+create extension citext;
+create extension pg_trgm;
+comment on extension pg_trgm is 'for the search';
+create schema app;
+create table app.t (i int);
+select lo_create(4711);
+do $$ begin
+  execute format('alter database %I set app.key = %L', current_database(), '{PASSWORD}');
+end $$;
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class InProcess(Project):
     """A project whose commands run in this process, by the command line's own entry: there are many."""
@@ -325,6 +346,33 @@ def test_what_a_superuser_owns_beside_the_runner_keeps_its_owner(live: DevServer
     assert empty.read("schema/app/event_triggers/e.sql").endswith(
         "alter event trigger e owner to postgres;\n"
     )
+
+
+def test_a_server_with_a_secret_is_refused_with_what_hangs_on_it(live: DevServer, empty: Project) -> None:
+    with database(live, SECRET_SERVER) as url:
+        assert empty.fails(4, "init", "--from", url) == (
+            "error: server far holds a secret in its option api_key, and files are no place for that\n"
+            "  so does option place of foreign table app.ft\n"
+            "hint: put it into a user mapping, which stays out of files; or leave out what has it: "
+            "--ignore far --ignore far.PUBLIC --ignore app.ft\n"
+        )
+        out = empty.ok("init", "--from", url, "--ignore", "far", "--ignore", "far.*", "--ignore", "app.ft")
+        assert PASSWORD not in out
+        with psycopg.connect(url) as conn:
+            conn.execute("alter server far options (set api_key 'other')")
+        assert "no drift" in empty.ok("drift", "--database", url)
+    assert not [path for path in empty.root.rglob("*") if path.is_file() and PASSWORD in path.read_text()]
+
+
+def test_what_nothing_looks_at_is_named(live: DevServer, empty: Project) -> None:
+    with database(live, UNREAD) as url:
+        out = empty.ok("init", "--from", url)
+    assert (
+        "left out:\n"
+        "  1 large object: rows are not adopted\n"
+        "  setting app.key of the database: it belongs to the server: alter database, alter role\n"
+    ) in out
+    assert empty.read("schema/app/required.sql") == "comment on extension pg_trgm is 'for the search';\n"
 
 
 def test_a_failure_leaves_no_folder_behind(live: DevServer, empty: Project) -> None:

@@ -27,7 +27,7 @@ Examples:
 Exit codes:
   0 written                       1 the files would not give what the database has
   2 wrong input, or the dev server lacks an extension
-  3 the database cannot be read   4 the baseline cannot be built"""
+  3 the database cannot be read   4 the baseline cannot be built, or a file would hold a secret"""
 
 CONFIG: Final = """\
 dev = "embedded"            # where builds are proved; or "local:/usr/lib/postgresql/17/bin", or a URL

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pgsluice.pipeline.adopt.provided import Provided
+    from pgsluice.pipeline.snapshot import Snapshot
     from pgsluice.pipeline.sources.parse import Parsed
 
 DUMP: Final = "pg_dump"
@@ -49,6 +50,23 @@ def split_dump(text: str) -> tuple[Parsed, ...]:
         InputError: PostgreSQL's grammar, as the parser here knows it, does not accept one of them.
     """
     return tuple(one for one in parse_file(SourceFile(DUMP, text)) if one.kind not in SESSION)
+
+
+def without_usual_comments(statements: Sequence[Parsed], snapshot: Snapshot) -> tuple[Parsed, ...]:
+    """The statements of a dump less the comments that extensions bring: only their owners may repeat them."""
+    usual = {
+        address.path[0]
+        for address, obj in snapshot.objects.items()
+        if address.kind == "extension" and obj.get("comment") is None
+    }
+    return tuple(one for one in statements if _commented_extension(one) not in usual)
+
+
+def _commented_extension(parsed: Parsed) -> str | None:
+    """The extension that a statement describes."""
+    if parsed.kind != "CommentStmt" or parsed.node["objtype"] != "OBJECT_EXTENSION":
+        return None
+    return str(parsed.node["object"]["String"]["sval"])
 
 
 def place_statements(

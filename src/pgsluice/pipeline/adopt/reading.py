@@ -10,9 +10,10 @@ import psycopg
 
 from pgsluice.config import Target
 from pgsluice.errors import InputError
-from pgsluice.pipeline.adopt.files import split_dump
+from pgsluice.pipeline.adopt.files import split_dump, without_usual_comments
 from pgsluice.pipeline.adopt.requirements import Extension, read_extensions
-from pgsluice.pipeline.adopt.secrets import LeftOut, secret_mappings
+from pgsluice.pipeline.adopt.secrets import LeftOut, refuse_secrets, secret_mappings
+from pgsluice.pipeline.adopt.unread import read_unread
 from pgsluice.pipeline.live.catalog import LiveCatalog, open_reader, read_live
 from pgsluice.pipeline.live.dump import complete_url, dump_schema
 
@@ -49,6 +50,7 @@ def read_database(wish: Wish, progress: Progress) -> Live:
 
     Raises:
         InputError: A chosen schema does not exist.
+        RefusedError: A server or a foreign table holds a secret.
         UnreachableError: The database cannot be read.
     """
     progress("reading the database")
@@ -60,6 +62,7 @@ def read_database(wish: Wish, progress: Progress) -> Live:
             assert moment is not None
             dump = dump_schema(complete_url(conn), manages=wish.schemas, snapshot=str(moment[0]))
             statements = split_dump(dump)
+            refuse_secrets(statements, wish.ignore)
             secrets = tuple(secret_mappings(statements))
             row = conn.execute(LACKS_PUBLIC).fetchone()
             # every scratch database has a schema public: a database that lacks it does not look at it
@@ -67,7 +70,10 @@ def read_database(wish: Wish, progress: Progress) -> Live:
             ignore = (*wish.ignore, *(mapping.pattern for mapping in secrets), *public)
             catalog = read_live(conn, wish.url, _target(wish, ignore))
             extensions = read_extensions(conn)
-    return Live(catalog, statements, extensions, ignore, tuple(mapping.left_out for mapping in secrets))
+            unread = read_unread(conn, wish.schemas)
+    left_out = (*(mapping.left_out for mapping in secrets), *unread)
+    told = without_usual_comments(statements, catalog.snapshot)
+    return Live(catalog, told, extensions, ignore, left_out)
 
 
 def _refuse_unknown_schemas(conn: psycopg.Connection[Any], wish: Wish) -> None:

@@ -7,10 +7,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pgsluice.pipeline.secret_options import is_secret
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HIDDEN: Final = "***"
+# The facets with options of foreign data, which may be secret.
+OPTIONS: Final = frozenset(("fdw_options", "options", "server_options"))
 # A facet's value as JSON gives it: text, number, boolean, list or object.
 Value = Any
 
@@ -97,14 +101,20 @@ class Difference:
 
     @property
     def shown_values(self) -> tuple[Value, Value]:
-        """Both values as they may be shown: options of user mappings, which may be passwords, are hidden."""
-        if self.address.kind == "user mapping" and self.facet == "options":
-            return _hidden(self.before), _hidden(self.after)
-        return self.before, self.after
+        """Both values as they may be shown: options of user mappings are hidden and all secret ones."""
+        if self.facet not in OPTIONS:
+            return self.before, self.after
+        everything = self.address.kind == "user mapping"
+        return _hidden(self.before, everything=everything), _hidden(self.after, everything=everything)
 
 
-def _hidden(options: Value) -> Value:
-    return dict.fromkeys(options, HIDDEN) if isinstance(options, dict) else options
+def _hidden(options: Value, *, everything: bool) -> Value:
+    if not isinstance(options, dict):
+        return options
+    return {
+        name: HIDDEN if everything or is_secret(name, str(value)) else value
+        for name, value in options.items()
+    }
 
 
 def _shown(value: Value) -> str:
