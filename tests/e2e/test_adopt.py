@@ -428,8 +428,8 @@ def test_an_extension_that_the_dev_server_lacks_is_named_first(
         error = empty.fails(2, "init", "--from", url)
     assert error == (
         f"error: {shown(live)} lacks extensions of the database: pgcrypto, uuid-ossp\n"
-        "hint: name a dev server that has them: --dev local:/usr/lib/postgresql/17/bin, "
-        "--dev docker://postgres:17 or --dev postgresql://...\n"
+        "hint: name a dev server that has them: --dev local:/usr/lib/postgresql/15/bin, "
+        "--dev docker://postgres:15 or --dev postgresql://...\n"
     )
 
 

@@ -122,6 +122,22 @@ def test_a_dump_holds_no_line_for_psql_and_nothing_of_absent_schemas(shop: Shop,
     assert "transaction_timeout" not in text
 
 
+def test_who_locks_a_table_against_the_dump_is_named(
+    shop: Shop, server: DevServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed = [one.replace("timeout=10s", "timeout=200ms") for one in dump.FIXED]
+    monkeypatch.setattr(dump, "FIXED", fixed)
+    with shop.database(server) as conninfo, psycopg.connect(conninfo) as holder:
+        holder.execute("lock table shop.orders")
+        with pytest.raises(UnreachableError) as caught:
+            dump_schema(conninfo)
+        pid, user = holder.info.backend_pid, holder.info.user
+    assert str(caught.value).splitlines()[-2:] == [
+        f"  shop.orders is locked by pid {pid} ({user}, idle in transaction): lock table shop.orders",
+        "hint: try again when that has ended",
+    ]
+
+
 def test_a_role_that_may_not_read_tables_cannot_dump(shop: Shop, server: DevServer) -> None:
     with shop.database(server) as conninfo:
         make_role(conninfo, "shop_looker", "login")

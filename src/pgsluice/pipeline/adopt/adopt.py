@@ -107,7 +107,7 @@ class _Adoption:
 
     def run(self) -> Adopted:
         """Requirements, schema files, comparison, baseline."""
-        refuse_missing_extensions(self.server, self.live.extensions)
+        refuse_missing_extensions(self.server, self.live.extensions, major=self.live.catalog.major)
         statements = self.live.statements
         requirements = self._requirements(statements)
         files = self._configured(requirements)

@@ -73,8 +73,13 @@ def read_extensions(conn: psycopg.Connection[Any]) -> tuple[Extension, ...]:
     return tuple(Extension(*row) for row in conn.execute(EXTENSIONS).fetchall())
 
 
-def refuse_missing_extensions(server: DevServer, extensions: Sequence[Extension]) -> None:
+def refuse_missing_extensions(server: DevServer, extensions: Sequence[Extension], *, major: int) -> None:
     """Raise when the dev server lacks extensions that no recipe stands in for.
+
+    Args:
+        server: The dev server.
+        extensions: Those of the live database.
+        major: Its server's.
 
     Raises:
         InputError: It names all of them, and the option that chooses another server.
@@ -86,8 +91,8 @@ def refuse_missing_extensions(server: DevServer, extensions: Sequence[Extension]
         return
     raise InputError(
         f"{server.description} lacks extensions of the database: {', '.join(missing)}",
-        hint="name a dev server that has them: --dev local:/usr/lib/postgresql/17/bin, "
-        "--dev docker://postgres:17 or --dev postgresql://...",
+        hint=f"name a dev server that has them: --dev local:/usr/lib/postgresql/{major}/bin, "
+        f"--dev docker://postgres:{major} or --dev postgresql://...",
     )
 
 

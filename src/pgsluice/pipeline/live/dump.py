@@ -31,6 +31,24 @@ FIXED: Final = (
 EXISTING: Final = (
     "select n.nspname::text from pg_catalog.pg_namespace as n where n.nspname = any(%s) order by 1"
 )
+# Of a prepared transaction there is no process.
+HOLDERS: Final = """
+select
+  pg_catalog.min(n.nspname || '.' || c.relname)
+    || case pg_catalog.count(*) when 1 then '' else ' and ' || pg_catalog.count(*) - 1 || ' more' end,
+  coalesce(a.pid::text, 'none'),
+  coalesce(a.usename || ', ' || a.state, 'a prepared transaction'),
+  coalesce(pg_catalog.left(pg_catalog.regexp_replace(a.query, '\\s+', ' ', 'g'), 80), '')
+from pg_catalog.pg_locks as l
+join pg_catalog.pg_database as d on d.oid = l.database and d.datname = pg_catalog.current_database()
+join pg_catalog.pg_class as c on c.oid = l.relation and c.relkind in ('r', 'p', 'v', 'm', 'f')
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace and n.nspname !~ '^pg_'
+left join pg_catalog.pg_stat_activity as a on a.pid = l.pid
+where l.granted and l.mode = 'AccessExclusiveLock' and l.pid is distinct from pg_catalog.pg_backend_pid()
+group by l.virtualtransaction, a.pid, a.usename, a.state, a.query
+order by 1
+limit 5
+"""
 # For psql alone, or only known to the newest servers.
 LEFT_OUT: Final = re.compile(r"^(?:\\(?:un)?restrict\b[^\n]*|SET transaction_timeout = 0;)\n?", re.MULTILINE)
 COMPLAINT_LINES: Final = 5
@@ -93,12 +111,25 @@ def dump_schema(url: str, *, manages: Sequence[str] = ("*",), snapshot: str | No
         check=False,
     )
     if done.returncode:
-        raise UnreachableError(
-            f"pg_dump cannot read the schema of {shown(url)}",
-            details=tuple(done.stderr.strip().splitlines()[-COMPLAINT_LINES:]),
-            hint="connect as a role that may read all of its tables, such as a member of pg_read_all_data",
-        )
+        raise _unreadable(url, done.stderr)
     return LEFT_OUT.sub("", done.stdout)
+
+
+def _unreadable(url: str, complaint: str) -> UnreachableError:
+    """What pg_dump says, with those who hold tables against readers, if anybody does."""
+    with open_database(url) as conn:
+        holders = conn.execute(HOLDERS).fetchall()
+    lines = complaint.strip().splitlines()[-COMPLAINT_LINES:]
+    return UnreachableError(
+        f"pg_dump cannot read the schema of {shown(url)}",
+        details=(
+            *lines,
+            *(f"{table} is locked by pid {pid} ({who}): {query}" for table, pid, who, query in holders),
+        ),
+        hint="try again when that has ended"
+        if holders
+        else "connect as a role that may read all of its tables, such as a member of pg_read_all_data",
+    )
 
 
 def _pattern(name: str) -> str:
