@@ -364,6 +364,19 @@ def test_a_server_with_a_secret_is_refused_with_what_hangs_on_it(live: DevServer
     assert not [path for path in empty.root.rglob("*") if path.is_file() and PASSWORD in path.read_text()]
 
 
+def test_an_invalid_index_is_named_with_what_ends_it(live: DevServer, empty: Project) -> None:
+    rows = "create schema app; create table app.t as select 1 as id from generate_series(1, 2);"
+    with database(live, rows) as url:
+        with psycopg.connect(url, autocommit=True) as conn, pytest.raises(psycopg.errors.UniqueViolation):
+            conn.execute("create unique index concurrently bad on app.t (id)")
+        error = empty.fails(4, "init", "--from", url)
+        assert error.endswith(
+            " holds what was left half-done: index app.bad is invalid\n"
+            "hint: end or undo it first: drop index concurrently app.bad;\n"
+        )
+        empty.ok("init", "--from", url, "--ignore", "app.bad")
+
+
 def test_what_nothing_looks_at_is_named(live: DevServer, empty: Project) -> None:
     with database(live, UNREAD) as url:
         out = empty.ok("init", "--from", url)

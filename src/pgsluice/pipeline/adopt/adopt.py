@@ -39,6 +39,7 @@ from pgsluice.pipeline.build import Task
 from pgsluice.pipeline.checksum import SUM_NAME, compute_sum
 from pgsluice.pipeline.devdb import bootstrap, open_dev
 from pgsluice.pipeline.history import next_version
+from pgsluice.pipeline.live.faithful import refuse_half_done
 from pgsluice.pipeline.lockfile import LOCK_NAME, Lock
 from pgsluice.pipeline.opinion import second_opinion
 from pgsluice.pipeline.opinion.entries import compare_entries
@@ -68,10 +69,11 @@ def adopt_database(root: Path, wish: Wish, *, progress: Progress) -> Adopted:
     Raises:
         InputError: An extension is missing on the dev server, or it cannot load the schema.
         UnreachableError: The database cannot be read.
-        RefusedError: The baseline cannot be planned.
+        RefusedError: The baseline cannot be planned, or an index or a partition is left half-done.
         FindingError: The files do not give the database's schema.
     """
     live = read_database(wish, progress)
+    refuse_half_done(live.catalog)
     progress("starting the dev server")
     with TemporaryDirectory(prefix="pgsluice-adopt-") as folder:
         staging = Path(folder).resolve()
