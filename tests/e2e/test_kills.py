@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 USERS: Final = "create table users (\n  user_id bigint primary key,\n  name text\n);\n"
 VIEW: Final = "create view names as select name from users;\n"
-KILLS: Final = 25
+KILLS: Final = 15
 GONE_S: Final = 30.0
 SCRATCH: Final = "select datname from pg_database where datname like 'pgsluice#_scratch#_%' escape '#'"
 
