@@ -58,20 +58,27 @@ def test_no_such_template(shared: DevServer) -> None:
     )
 
 
+@pytest.fixture
+def own_admin(own: DevServer) -> Iterator[Connection]:
+    """A session of that server: sessions of other tests must not be ended."""
+    with psycopg.connect(server_url(own), autocommit=True) as conn:
+        yield conn
+
+
 def test_a_connection_that_is_ended_by_the_administrator(
-    shared: DevServer, admin: Connection, root: Path
+    own: DevServer, own_admin: Connection, root: Path
 ) -> None:
-    before = pids(admin)
-    with open_dev(server_url(shared), root=root) as use:
+    admin, before = own_admin, pids(own_admin)
+    with open_dev(server_url(own), root=root) as use:
         end(admin, pids(admin) - before)
         said = failure(UnreachableError, lambda: use.template("lost", parent=None, fill=lambda _: None))
     assert said.splitlines()[0] == f"lost the dev server: {TERMINATED}"
     assert said.splitlines()[-1] == AGAIN
 
 
-def test_a_template_that_cannot_be_kept(shared: DevServer, admin: Connection, root: Path) -> None:
-    before = pids(admin)
-    with open_dev(server_url(shared), root=root) as use:
+def test_a_template_that_cannot_be_kept(own: DevServer, own_admin: Connection, root: Path) -> None:
+    admin, before = own_admin, pids(own_admin)
+    with open_dev(server_url(own), root=root) as use:
         control = pids(admin) - before
 
         def fill(_conninfo: str) -> None:
