@@ -80,19 +80,20 @@ class TransactionPooler:
         self._greeting = self._greeting[:at] + OWN_PID + self._greeting[at + 4 :]
 
     def _pass_on(self, client: socket.socket, kind: bytes, message: bytes) -> None:
-        """One transaction, on one session."""
+        """One transaction, on one session, which is free again before the client has its last answer."""
         session = self._free.get(timeout=TIMEOUT_S)
-        try:
+        with ExitStack() as stack:
+            stack.callback(self._free.put, session)
             while True:
                 session.sendall(message)
                 if kind in ENDS_BATCH:
                     answers = _answers(session)
-                    client.sendall(b"".join(answers))
                     if answers[-1][-1:] == b"I":
+                        stack.close()
+                        client.sendall(b"".join(answers))
                         return
+                    client.sendall(b"".join(answers))
                 kind, message = _message(client)
-        finally:
-            self._free.put(session)
 
 
 def _answers(session: socket.socket) -> list[bytes]:

@@ -115,16 +115,17 @@ def load_for(ctx: typer.Context, target: str | None) -> Project:
 
     if target is None:
         return load(ctx)
-    brought = packaged_project()
-    if brought is not None and not has_target(brought, target):
-        brought = None
     try:
         own = load(ctx)
     except NoConfigError:
-        if brought is None:
+        brought = packaged_project()
+        if brought is None or not has_target(brought, target):
             raise
         return brought
-    return brought if brought is not None and not has_target(own, target) else own
+    if has_target(own, target):
+        return own
+    brought = packaged_project()
+    return brought if brought is not None and has_target(brought, target) else own
 
 
 def session(ctx: typer.Context) -> Session:

@@ -89,14 +89,23 @@ class States:
             StatementError: The server refuses one of them.
         """
         with self.clone_of_base() as conninfo, connected(conninfo) as conn:
-            with conn.transaction():
-                conn.execute(AS_A_MIGRATION)
-                for statement in statements:
-                    try:
-                        conn.execute(statement.sql.encode(), prepare=False)
-                    except psycopg.Error as exc:
-                        raise StatementError(statement, exc) from exc
+            run_planned(conn, statements)
             return snapshot_of(conn, self.target, like=self.after)
+
+
+def run_planned(conn: Connection[Any], statements: Sequence[Statement]) -> None:
+    """Run the statements of a plan in one transaction, under the settings of a migration's file.
+
+    Raises:
+        StatementError: The server refuses one of them.
+    """
+    with conn.transaction():
+        conn.execute(AS_A_MIGRATION)
+        for statement in statements:
+            try:
+                conn.execute(statement.sql.encode(), prepare=False)
+            except psycopg.Error as exc:
+                raise StatementError(statement, exc) from exc
 
 
 def snapshot_of(conn: Connection[Any], target: Target, *, like: Snapshot | None = None) -> Snapshot:

@@ -122,6 +122,15 @@ def test_a_dump_holds_no_line_for_psql_and_nothing_of_absent_schemas(shop: Shop,
     assert "transaction_timeout" not in text
 
 
+def test_a_body_keeps_lines_that_look_like_the_guards_of_a_dump(shop: Shop, server: DevServer) -> None:
+    lines = "\\restrict a\nSET transaction_timeout = 0;\n\\unrestrict a\n"
+    body = f"create function shop.odd() returns text language plpgsql as $$ begin return '\n{lines}'; end $$"
+    with shop.database(server, body) as conninfo:
+        text = dump_schema(conninfo)
+    assert text.count(lines) == 1
+    assert text.count("restrict") == 2
+
+
 def test_who_locks_a_table_against_the_dump_is_named(
     shop: Shop, server: DevServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

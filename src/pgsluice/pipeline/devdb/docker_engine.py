@@ -14,7 +14,6 @@ from pgsluice.errors import InputError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOST_VARIABLE: Final = "DOCKER_HOST"
 DEFAULT_SOCKET: Final = "/var/run/docker.sock"
 DEFAULT_URL: Final = f"unix://{DEFAULT_SOCKET}"
 LOCAL_SCHEMES: Final = frozenset({"unix", "http+unix"})

@@ -6,13 +6,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgsluice.config import Project, Target
 from pgsluice.errors import RefusedError
 from pgsluice.pipeline.devdb import open_dev
-from pgsluice.pipeline.diff import StatementError, find_plan
+from pgsluice.pipeline.diff import find_plan
 from pgsluice.pipeline.history import read_history
 from pgsluice.pipeline.live.catalog import OF_ATLAS, open_reader, read_live
 from pgsluice.pipeline.live.compare import NAMED_NOT_NULL, SECRET, column_order, without_not_null_names
@@ -22,11 +21,13 @@ from pgsluice.pipeline.live.faithful import complete, not_planned, refuse_half_d
 from pgsluice.pipeline.live.naming_runner import as_run_by
 from pgsluice.pipeline.proof import connected
 from pgsluice.pipeline.snapshot import Snapshot, read_snapshot
-from pgsluice.pipeline.states import AS_A_MIGRATION, read_states
+from pgsluice.pipeline.states import read_states, run_planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    import psycopg
 
     from pgsluice.pipeline.devdb import DevServer
     from pgsluice.pipeline.live.catalog import LiveCatalog
@@ -188,13 +189,7 @@ class _View:
 def _plan(server: DevServer, base: _Copy, goal: Snapshot, view: _View, *, made_by: str) -> Plan:
     def measure(statements: Sequence[Statement]) -> Snapshot:
         with server.clone(base.name) as conninfo, connected(base.clone_at(conninfo)) as conn:
-            with conn.transaction():
-                conn.execute(AS_A_MIGRATION)
-                for statement in statements:
-                    try:
-                        conn.execute(statement.sql.encode(), prepare=False)
-                    except psycopg.Error as exc:
-                        raise StatementError(statement, exc) from exc
+            run_planned(conn, statements)
             return view.read(conn)
 
     try:

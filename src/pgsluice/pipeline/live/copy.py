@@ -45,7 +45,6 @@ RUNNER: Final = "pgsluice_runner"
 CREATE_RUNNER: Final = sql.SQL("create role pgsluice_runner superuser nologin")
 IS_SUPERUSER: Final = "select rolsuper from pg_catalog.pg_roles where rolname = current_user"
 CREATE_SCHEMA: Final = b"CREATE SCHEMA"
-STATEMENT_LINES: Final = 4
 
 
 class CopyError(InputError):

@@ -49,8 +49,10 @@ group by l.virtualtransaction, a.pid, a.usename, a.state, a.query
 order by 1
 limit 5
 """
-# For psql alone, or only known to the newest servers.
+# For psql alone, or only known to the newest servers; they stand before the first object and after the last.
 LEFT_OUT: Final = re.compile(r"^(?:\\(?:un)?restrict\b[^\n]*|SET transaction_timeout = 0;)\n?", re.MULTILINE)
+LAST_LINE: Final = re.compile(r"^\\unrestrict\b[^\n]*\s*\Z", re.MULTILINE)
+FIRST_OBJECT: Final = "\n-- Name: "
 COMPLAINT_LINES: Final = 5
 # What other parameters say already, and only the environment of the first use could resolve.
 RESOLVED: Final = frozenset({"service", "servicefile", "fallback_application_name", "replication"})
@@ -112,7 +114,13 @@ def dump_schema(url: str, *, manages: Sequence[str] = ("*",), snapshot: str | No
     )
     if done.returncode:
         raise _unreadable(url, done.stderr)
-    return LEFT_OUT.sub("", done.stdout)
+    return _without_guards(done.stdout)
+
+
+def _without_guards(text: str) -> str:
+    """A dump less its own first and last lines: a function's body may hold lines that look like them."""
+    head, mark, objects = text.partition(FIRST_OBJECT)
+    return LEFT_OUT.sub("", head) + mark + LAST_LINE.sub("", objects)
 
 
 def _unreadable(url: str, complaint: str) -> UnreachableError:

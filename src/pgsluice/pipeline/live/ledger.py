@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pgsluice.pipeline.history import Migration
 
 LEDGER: Final = "pgsluice.migrations"
-LEDGER_SCHEMA: Final = "pgsluice"
 LOCK_KEY: Final = int.from_bytes(b"pgsluice")
 """The advisory lock's key: the letters of `pgsluice` as a bigint."""
 LOCK_WAIT_S: Final = 60.0
