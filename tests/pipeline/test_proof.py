@@ -248,6 +248,22 @@ create trigger swallow before insert on app.swallowing for each row execute func
 create table app.ruled (id int);
 create rule forget as on insert to app.ruled do instead nothing;
 create table app.pairs (a int not null, b int not null, check (a < b), check (a + b = 11));
+create table app.stages (
+  id int primary key, status text not null default 'created', created_at timestamptz not null default now(),
+  started_at timestamptz, completed_at timestamptz, failed_at timestamptz, skipped_at timestamptz,
+  planned int check (planned >= 0), remaining int, output jsonb, reason text,
+  constraint known check (status in ('created', 'started', 'completed', 'failed', 'skipped')),
+  constraint counted check (status <> 'completed' or remaining = 0),
+  constraint counting check (remaining is null or status not in ('created', 'skipped')),
+  constraint planned check (status <> 'started' or planned is not null),
+  constraint kept check (output is null or status = 'completed'),
+  constraint reasoned check ((reason is not null) = (status = 'skipped')),
+  constraint ended_once check (num_nonnulls(completed_at, failed_at, skipped_at) <= 1),
+  constraint started_later check (started_at is null or started_at >= created_at),
+  constraint completed_later check (completed_at is null or completed_at >= started_at),
+  constraint failed_later check (failed_at is null or failed_at >= started_at),
+  constraint skipped_later check (skipped_at is null or skipped_at >= created_at)
+);
 create table app.empty ();
 create table app."Qu o""te" ("A" int not null);
 create table app.filled (id int primary key);
@@ -255,7 +271,7 @@ insert into app.filled values (7);
 """
 EASY = """
 child egg empty filled hashed hashed_3 hen pairs parent parted parted_2024 parted_2024_42 refusing
-ruled selfish swallowing
+ruled selfish stages swallowing
 """
 
 

@@ -230,6 +230,24 @@ class _Seeder:
         rules: Sequence[_Rule],
         values: dict[str, list[sql.Composable]],
     ) -> None:
+        """Store a row with a value in every column; else one with as many nulls as it takes."""
+        try:
+            self._search(table, columns=columns, rules=rules, values=values)
+        except _UnseedableError as full:
+            sparse = {name: sorted(found, key=lambda value: value != NULL) for name, found in values.items()}
+            try:
+                self._search(table, columns=columns, rules=rules, values=sparse)
+            except _UnseedableError:
+                raise full from None
+
+    def _search(
+        self,
+        table: Table,
+        *,
+        columns: Sequence[_Column],
+        rules: Sequence[_Rule],
+        values: dict[str, list[sql.Composable]],
+    ) -> None:
         """Try values until a row is stored; each failure says which columns to change."""
         choice: Choice = {name: candidates[0] for name, candidates in values.items()}
         tries: dict[str, Iterator[Choice]] = {}
