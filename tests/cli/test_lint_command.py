@@ -1,4 +1,4 @@
-"""`pgsluice lint` as a process: output, exit codes, files, and what it must not need."""
+"""`pgsluice lint`: output, exit codes, files, and what it must not need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.e2e.project import Project
+from tests.e2e.project import InProcess, Project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ CASCADE: Final = "drop index app.i cascade;\n"
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project without files; its server cannot be reached, and the net is a proxy that is not there."""
-    project = Project(
+    project = InProcess(
         tmp_path / "project",
         "postgresql://nobody@127.0.0.1:1/none",
         {"HTTPS_PROXY": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1"},
@@ -33,7 +33,8 @@ def project(tmp_path: Path) -> Project:
 
 def test_a_clean_project_passes(project: Project) -> None:
     project.write(SCHEMA, CLEAN)
-    assert project.ok("lint") == "1 file: nothing found\n"
+    as_a_process = Project(project.root, project.dev, project.environment)
+    assert as_a_process.ok("lint") == "1 file: nothing found\n"
     assert project.json("lint") == {
         "ok": True,
         "files": 1,
@@ -118,7 +119,7 @@ def test_given_files_are_linted_alone_and_others_passed_over(project: Project) -
 
 
 def test_a_project_below_the_repository_is_named_from_there(tmp_path: Path) -> None:
-    repository = Project(tmp_path / "repository")
+    repository = InProcess(tmp_path / "repository")
     repository.write(".git/HEAD", "ref: refs/heads/main\n")
     repository.write("db/pgsluice.toml", "[targets.app]\n")
     repository.write(f"db/{SCHEMA}", UGLY)
@@ -129,7 +130,7 @@ def test_a_project_below_the_repository_is_named_from_there(tmp_path: Path) -> N
 
 
 def test_without_a_project_given_files_are_linted_by_the_defaults(tmp_path: Path) -> None:
-    plain = Project(tmp_path / "plain")
+    plain = InProcess(tmp_path / "plain")
     plain.write("db/a.sql", UGLY)
     plain.write("migrations/1.sql", "SELECT 1;\nbegin;\n")
     plain.write("migrations/atlas.sum", "h1:x\n")

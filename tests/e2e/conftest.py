@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.conftest import EMBEDDED, server_url
-from tests.e2e.project import SEQUENCE, Project
+from tests.e2e.project import SEQUENCE, InProcess, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +28,12 @@ def dev(open_server: Callable[[str], DevServer]) -> str:
 
 @pytest.fixture
 def make(tmp_path: Path, dev: str) -> MakeProject:
-    """Make a project with files; on the shared server."""
+    """Make a project with files; on the shared server, its commands in this process."""
 
     def make_project(
         files: Mapping[str, str | bytes] | None = None, *, config: str = SEQUENCE, name: str = "project"
     ) -> Project:
-        project = Project(tmp_path / name, dev)
+        project = InProcess(tmp_path / name, dev)
         project.write(CONFIG, config)
         for file, content in (files or {}).items():
             project.write(file, content)
@@ -44,7 +44,7 @@ def make(tmp_path: Path, dev: str) -> MakeProject:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Project]:
-    """An empty project folder with a server of its own, which is stopped afterwards."""
+    """An empty project folder with a server of its own, stopped afterwards; its commands are processes."""
     root = tmp_path / "own"
     root.mkdir()
     project = Project(root)

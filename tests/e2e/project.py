@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pgsluice.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +41,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """`dev` is the server that its commands use; None leaves the choice to its configuration."""
+    """A project whose commands run in processes of their own.
+
+    `dev` is the server that its commands use; None leaves the choice to its configuration.
+    """
 
     root: Path
     dev: str | None = None
@@ -126,9 +135,41 @@ class Project:
         return {name: content for name, (content, _) in self.tree().items()}
 
 
+@dataclass(frozen=True, slots=True)
+class InProcess(Project):
+    """A project whose commands run in this process, by the command line's own entry.
+
+    For tests whose subject is what a command does: starting Python and importing all takes longer than that.
+    Variables that shape the interpreter itself, such as `LC_ALL`, need a process.
+    """
+
+    def run(self, *arguments: str, **environment: str) -> Done:
+        """Run a command; nothing that a user sees may ever be a traceback."""
+        stdout, stderr = _stream(), _stream()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
+            for name, value in self.variables(**environment).items():
+                if os.environ.get(name) != value:
+                    patch.setenv(name, value)
+            patch.chdir(self.root)
+            code = main(arguments)
+        result = Done(code, _written(stdout), _written(stderr))
+        assert not any(fault in str(result) for fault in FAULTS), str(result)
+        return result
+
+
 def command(*arguments: str) -> list[str]:
     """The command line of a command."""
     return [sys.executable, "-m", "pgsluice", *arguments]
+
+
+def _stream() -> io.TextIOWrapper:
+    """A stream with an encoding, as a process has them."""
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def _files(root: Path) -> Iterable[tuple[str, tuple[bytes, int]]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -12,10 +10,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgsluice.cli.main import EXIT_BUG, main
 from tests.client import psql
 from tests.conftest import EMBEDDED, LOCAL, server_url
-from tests.e2e.project import Done, Project
+from tests.e2e.project import InProcess, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,24 +122,6 @@ do $$ begin
   execute format('alter database %I set app.key = %L', current_database(), '{PASSWORD}');
 end $$;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class InProcess(Project):
-    """A project whose commands run in this process, by the command line's own entry: there are many."""
-
-    def run(self, *arguments: str, **environment: str) -> Done:
-        """Run a command."""
-        stdout, stderr = io.StringIO(), io.StringIO()
-        variables = self.variables(**environment)
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
-            for name in ("NO_COLOR", "PGSLUICE_DEV"):
-                patch.setenv(name, variables[name])
-            patch.chdir(self.root)
-            code = main(arguments)
-        result = Done(code, stdout.getvalue(), stderr.getvalue())
-        assert code != EXIT_BUG, str(result)
-        return result
 
 
 @contextmanager

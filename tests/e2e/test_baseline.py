@@ -13,13 +13,14 @@ import pytest
 from pgsluice.pipeline.live.database import shown
 from tests.client import apply_migration
 from tests.conftest import EMBEDDED
-from tests.e2e.project import SEQUENCE, Project
+from tests.e2e.project import SEQUENCE, InProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pgsluice.pipeline.devdb import DevServer
     from tests.e2e.conftest import MakeProject
+    from tests.e2e.project import Project
 
 ONE: Final = "create schema app;\ncreate table app.users (id int);\n"
 TWO: Final = "create table app.orders (id int);\n"
@@ -48,7 +49,7 @@ def live(open_server: Callable[[str], DevServer]) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, dev: str) -> Path:
     """The folder of a project with two migrations, to be copied."""
-    made = Project(tmp_path_factory.mktemp("built") / "project", dev)
+    made = InProcess(tmp_path_factory.mktemp("built") / "project", dev)
     made.write("pgsluice.toml", SEQUENCE)
     made.write("schema/app/one.sql", ONE)
     made.ok("build", "one")
@@ -60,7 +61,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, dev: str) -> Path:
 @pytest.fixture
 def project(built: Path, tmp_path: Path, dev: str) -> Project:
     """A project with two migrations."""
-    return Project(Path(copytree(built, tmp_path / "project")), dev)
+    return InProcess(Path(copytree(built, tmp_path / "project")), dev)
 
 
 def rows(live: str, query: str = LEDGER) -> list[tuple[object, ...]]:

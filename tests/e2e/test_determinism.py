@@ -10,7 +10,7 @@ import pytest
 
 from tests.client import apply_migration, dump_schema
 from tests.conftest import SERVERS, server_url
-from tests.e2e.project import Project
+from tests.e2e.project import InProcess, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ EDITS: Final[Mapping[str, tuple[str, str]]] = {
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory, dev: str) -> Mapping[str, bytes]:
     """What both builds write in the environment as it is."""
-    return built(Project(tmp_path_factory.mktemp("usual"), dev))
+    return built(InProcess(tmp_path_factory.mktemp("usual"), dev))
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -71,16 +71,16 @@ def test_what_one_server_wrote_proves_on_the_others(
     make: MakeProject, open_server: Callable[[str], DevServer], spec: str
 ) -> None:
     origin = open_server(spec)
-    written = Project(make(config=CONFIG).root, server_url(origin))
+    written = InProcess(make(config=CONFIG).root, server_url(origin))
     built(written)
     for other in SERVERS:
         server = open_server(other)
-        project = Project(written.root, server_url(server))
+        project = InProcess(written.root, server_url(server))
         project.ok("diff", "--check")
         fresh = make(config=CONFIG, name=f"fresh on {server.major}")
         for name, text in schema(edited=True).items():
             fresh.write(f"schema/app/{name}", text)
-        Project(fresh.root, server_url(server)).ok("build", "whole")
+        InProcess(fresh.root, server_url(server)).ok("build", "whole")
         with server.clone(None) as applied, server.clone(None) as loaded:
             for path in project.migrations():
                 apply_migration(applied, path)

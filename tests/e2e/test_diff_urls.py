@@ -12,7 +12,7 @@ import pytest
 
 from tests.client import apply_migration, psql
 from tests.conftest import EMBEDDED
-from tests.e2e.project import Project
+from tests.e2e.project import InProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def test_the_plan_of_two_databases_applies_and_leaves_nothing(
 ) -> None:
     first, second = pair
     (folder := tmp_path / "no project").mkdir()
-    outside = Project(folder, dev)
+    outside = InProcess(folder, dev)
     for role in ("mx_owner", "mx_reader"):
         run(second, f"do $$ begin create role {role}; exception when duplicate_object then null; end $$")
     run(second, RICH.read_text(encoding="utf-8"))
