@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import subprocess
+import sys
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +14,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+
+import pgsluice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +31,12 @@ SERVERS: Final = (EMBEDDED, *LOCAL)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option by which golden files are rewritten."""
     parser.addoption("--accept", action="store_true", help="rewrite golden files; review that diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the package where Python shall not by itself: every command that a test starts would do it."""
+    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(pgsluice.__file__).parent, quiet=2)
 
 
 def pytest_report_header() -> list[str]:
