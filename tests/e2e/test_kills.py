@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from pgsluice.pipeline.devdb.folders import root_key, runtime_base
-from tests.e2e.project import SEQUENCE
+from tests.e2e.project import SEQUENCE, InProcess
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeProject
@@ -123,7 +123,7 @@ def edit(number: int) -> str:
 
 def is_whole(project: Project, number: int) -> bool:
     """Whether the migration of an edit is there and everything agrees with it."""
-    return project.run("verify").code == 0 and f"c_{number} " in project.newest()
+    return InProcess(project.root).run("verify").code == 0 and f"c_{number} " in project.newest()
 
 
 def state(project: Project) -> Tree:

@@ -83,10 +83,14 @@ def new_repository(root: Path, environment: Mapping[str, str]) -> Repository:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Mapping[str, str]:
-    """Nothing of the user's: neither git's settings nor pre-commit's cache."""
+    """Nothing of the user's: neither git's settings nor pre-commit's cache.
+
+    What pip installs is compiled by its first use: not all of it, and not by each use.
+    """
     home = tmp_path / "home"
     home.mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT"))}
+    left_out = ("GIT_", "PRE_COMMIT", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return {
         **kept,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
