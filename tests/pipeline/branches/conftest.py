@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,23 +48,45 @@ def first_build(tmp_path_factory: pytest.TempPathFactory, dev: str) -> Path:
     return root
 
 
-@pytest.fixture
-def work(tmp_path: Path, first_build: Path, dev: str, capsys: pytest.CaptureFixture[str]) -> Workshop:
+@pytest.fixture(scope="session")
+def first_work(tmp_path_factory: pytest.TempPathFactory, first_build: Path, dev: str) -> Workshop:
     """A repository whose main has one open migration; the branch feature starts there."""
-    shutil.copytree(first_build, tmp_path / "work")
-    workshop = Workshop(tmp_path / "work", dev, capsys)
+    root = tmp_path_factory.mktemp("work") / "work"
+    shutil.copytree(first_build, root)
+    workshop = Workshop(root, dev)
     workshop.git("init", "--quiet", "--initial-branch=main")
     workshop.commit("first")
     workshop.git("branch", "feature")
     return workshop
 
 
-@pytest.fixture
-def met(work: Workshop) -> Workshop:
+@pytest.fixture(scope="session")
+def first_met(tmp_path_factory: pytest.TempPathFactory, first_work: Workshop) -> Workshop:
     """Both branches added a column to a table of their own, in 0002_theirs and 0002_mine; on feature."""
-    work.add_column("users", "email text")
-    work.build("theirs")
-    work.git("checkout", "--quiet", "feature")
-    work.add_column("orders", "total integer")
-    work.build("mine")
-    return work
+    workshop = copied(first_work, tmp_path_factory.mktemp("met"))
+    workshop.add_column("users", "email text")
+    workshop.build("theirs")
+    workshop.git("checkout", "--quiet", "feature")
+    workshop.add_column("orders", "total integer")
+    workshop.build("mine")
+    return workshop
+
+
+@pytest.fixture
+def work(tmp_path: Path, first_work: Workshop) -> Workshop:
+    """`first_work` to do with as a test likes."""
+    return copied(first_work, tmp_path)
+
+
+@pytest.fixture
+def met(tmp_path: Path, first_met: Workshop) -> Workshop:
+    """`first_met` to do with as a test likes."""
+    return copied(first_met, tmp_path)
+
+
+def copied(workshop: Workshop, folder: Path) -> Workshop:
+    """A copy that git takes for unchanged."""
+    copy = replace(workshop, root=folder / "work")
+    shutil.copytree(workshop.root, copy.root)
+    copy.git("update-index", "-q", "--refresh")
+    return copy

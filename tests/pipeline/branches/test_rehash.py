@@ -20,9 +20,9 @@ CONFLICT: Final = "<<<<<<< HEAD\n{}=======\n{}>>>>>>> main\n"
 
 
 @pytest.fixture
-def bare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Workshop:
+def bare(tmp_path: Path) -> Workshop:
     """Three migrations that nothing recorded; no database can be asked, and there is no git."""
-    work = Workshop(tmp_path / "bare", NOWHERE, capsys)
+    work = Workshop(tmp_path / "bare", NOWHERE)
     work.write("pgsluice.toml", "[targets.app]\n")
     work.write("schema/app/a.sql", "create table a ();\n")
     for name in FILES:

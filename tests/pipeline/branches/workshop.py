@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,18 +39,17 @@ class Workshop:
 
     root: Path
     dev: str
-    capture: pytest.CaptureFixture[str]
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; exit code, standard output and standard error without progress."""
-        self.capture.readouterr()
-        with pytest.MonkeyPatch.context() as patch:
+        stdout, stderr = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
             patch.chdir(self.root)
             patch.setenv(DEV_VARIABLE, self.dev)
             patch.setenv("NO_COLOR", "1")
             code = main(arguments)
-        out, err = self.capture.readouterr()
-        return code, out, "".join(line for line in err.splitlines(True) if not line.endswith(" …\n"))
+        said = stderr.getvalue().splitlines(keepends=True)
+        return code, stdout.getvalue(), "".join(line for line in said if not line.endswith(" …\n"))
 
     def ok(self, *arguments: str) -> str:
         """Run a command that succeeds."""
