@@ -172,13 +172,17 @@ def _filled(server: DevServer, template: str, tables: Sequence[tuple[str, ...]])
 def _base(
     server: DevServer, target: Target, history: Sequence[Migration], start: str, root: Path
 ) -> tuple[str, Snapshot]:
-    name = start
-    if history:
-        digest = f"history {history_digest(history)}"
-        name = server.template(
-            digest, parent=start, fill=lambda conninfo: replay(conninfo, history, root=root)
-        )
-    return name, _read(server, name, target)
+    if not history:
+        return start, _read(server, start, target)
+    replayed: list[Snapshot] = []
+
+    def fill(conninfo: str) -> None:
+        replay(conninfo, history, root=root)
+        with connected(conninfo) as conn:
+            replayed.append(snapshot_of(conn, target))
+
+    name = server.template(f"history {history_digest(history)}", parent=start, fill=fill)
+    return name, replayed[0] if replayed else _read(server, name, target)
 
 
 def _goal(server: DevServer, target: Target, source: SchemaSource, start: str) -> tuple[str, Snapshot]:
