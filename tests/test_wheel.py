@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pgsluice.pipeline.devdb import bootstrap
+
 if TYPE_CHECKING:
     from pgsluice.pipeline.devdb import DevServer
 
 ROOT: Final = Path(__file__).parents[1]
 BUILD: Final = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir")
 TIMEOUT_S: Final = 180
+NEWEST: Final = sorted(path.name for path in (ROOT / "migrations/pgflow").glob("*.sql"))[-1]
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +51,14 @@ def run(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProc
 def test_an_installed_package_applies_its_own_target(
     installed: Path, tmp_path: Path, server: DevServer
 ) -> None:
-    with server.clone(None) as conninfo:
+    with server.clone(bootstrap(server, ["pgmq"], root=ROOT)) as conninfo:
         database = ("--target", "pgflow", "--database", conninfo)
         pending = run(installed, tmp_path, "status", *database)
         assert pending.returncode == 0, pending.stderr
         assert "pending" in pending.stdout
         applied = run(installed, tmp_path, "apply", *database)
         assert applied.returncode == 0, applied.stderr
-        assert "applied 20261129172358_baseline_0_15_0.sql" in applied.stdout
+        assert NEWEST in applied.stdout
         again = run(installed, tmp_path, "apply", *database)
         assert "nothing to do" in again.stdout
     assert list(tmp_path.iterdir()) == []
@@ -66,10 +69,21 @@ def test_a_project_without_that_target_can_apply_it_too(
     installed: Path, tmp_path: Path, server: DevServer
 ) -> None:
     (tmp_path / "pgsluice.toml").write_text("[targets.app]\n")
-    with server.clone(None) as conninfo:
+    with server.clone(bootstrap(server, ["pgmq"], root=ROOT)) as conninfo:
         done = run(installed, tmp_path, "apply", "--target", "pgflow", "--database", conninfo)
     assert done.returncode == 0, done.stderr
-    assert "applied 20261129172358_baseline_0_15_0.sql" in done.stdout
+    assert NEWEST in done.stdout
+
+
+@pytest.mark.slow
+def test_a_database_without_pgmq_is_told_where_its_sql_is(
+    installed: Path, tmp_path: Path, server: DevServer
+) -> None:
+    with server.clone(None) as conninfo:
+        done = run(installed, tmp_path, "apply", "--target", "pgflow", "--database", conninfo)
+    assert done.returncode == 3, done.stderr
+    assert "error: the database lacks what target pgflow requires: pgmq" in done.stderr
+    assert "--command 'create schema pgmq' --file " in done.stderr
 
 
 def test_a_target_that_nobody_has_needs_a_project(tmp_path: Path) -> None:

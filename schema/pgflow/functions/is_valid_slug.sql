@@ -6,7 +6,7 @@ create function pgflow.is_valid_slug(slug text)
 returns boolean
 language sql
 immutable
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
     is_valid_slug.slug collate "C" ~ '^[A-Za-z_][A-Za-z0-9_]{0,127}$'
