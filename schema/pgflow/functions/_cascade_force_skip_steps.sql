@@ -64,7 +64,7 @@ begin
     );
   end loop;
 
-  perform pgflow._archive_open_messages(_cascade_force_skip_steps.run_id, v_skipped);
+  perform pgflow._end_open_tasks(_cascade_force_skip_steps.run_id, v_skipped, 'skipped');
   update pgflow.runs as r
   set remaining_steps = r.remaining_steps - cardinality(v_skipped)
   where r.run_id = _cascade_force_skip_steps.run_id and v_skipped <> '{}';

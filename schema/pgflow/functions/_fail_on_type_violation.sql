@@ -86,7 +86,7 @@ begin
     'pgflow:run:' || _fail_on_type_violation.run_id
   );
 
-  perform pgflow._archive_open_messages(_fail_on_type_violation.run_id, null);
+  perform pgflow._end_open_tasks(_fail_on_type_violation.run_id, null, 'cancelled');
   perform pgflow._archive_task_message(
     _fail_on_type_violation.run_id,
     _fail_on_type_violation.step_slug,

@@ -47,9 +47,9 @@ begin
     'run:failed',
     'pgflow:run:' || _fail_step.run_id
   );
-  perform pgflow._archive_open_messages(_fail_step.run_id, null);
+  perform pgflow._end_open_tasks(_fail_step.run_id, null, 'cancelled');
 end;
 $$;
 
 comment on function pgflow._fail_step(uuid, text, text) is
-'Fails a step and its run, tells so, and archives the messages of the tasks that are open.';
+'Fails a step and its run, tells so, and cancels the tasks that are open.';

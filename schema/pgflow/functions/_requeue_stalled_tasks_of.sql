@@ -1,6 +1,6 @@
 -- Recovers the tasks of one flow.
 -- Locks: the flow's stalled tasks in the order of their key, leaving out those that a callback
--- holds, then their messages. Nothing else is looked at.
+-- holds, then their messages. Runs and steps are read, not locked.
 create function pgflow._requeue_stalled_tasks_of(p_flow_slug text)
 returns integer
 language plpgsql
@@ -16,14 +16,20 @@ declare
 begin
   with stalled as materialized (
     select t.run_id, t.step_slug, t.task_index
-    from pgflow.step_tasks as t
+    from pgflow.runs as r
+    join pgflow.step_states as s on s.run_id = r.run_id
+    join pgflow.step_tasks as t on t.run_id = s.run_id and t.step_slug = s.step_slug
+    join pgflow.steps as st on st.flow_slug = t.flow_slug and st.step_slug = t.step_slug
     join pgflow.flows as f on f.flow_slug = t.flow_slug
     -- What is appended hides the flow from the planner: started tasks are few, a flow's are not.
     where t.flow_slug || '' = p_flow_slug
     and t.status = 'started'
     and t.permanently_stalled_at is null
+    and r.status = 'started'
+    and s.status = 'started'
     and t.started_at < now() - c_grace
-    and t.started_at < now() - c_grace - make_interval(secs => f.opt_timeout)
+    and t.started_at
+      < now() - c_grace - make_interval(secs => coalesce(st.opt_timeout, f.opt_timeout))
     order by t.run_id, t.step_slug, t.task_index
     for update of t skip locked
   ),

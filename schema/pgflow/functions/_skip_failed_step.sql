@@ -20,9 +20,10 @@ begin
   where s.run_id = _skip_failed_step.run_id and s.step_slug = _skip_failed_step.step_slug
   returning s.skipped_at into v_skipped_at;
 
-  perform pgflow._archive_open_messages(
+  perform pgflow._end_open_tasks(
     _skip_failed_step.run_id,
-    array[_skip_failed_step.step_slug]
+    array[_skip_failed_step.step_slug],
+    'skipped'
   );
   perform pgflow._emit(
     jsonb_build_object(

@@ -30,16 +30,19 @@ begin
   from pgflow.runs as r
   where r.run_id = complete_task.run_id;
 
-  -- A failed run is not waited for.
+  -- A failed run is not waited for: its tasks were cancelled with it.
   if v_run_status is distinct from 'failed' then
-    perform from pgflow.runs as r where r.run_id = complete_task.run_id for update;
+    select r.status into v_run_status
+    from pgflow.runs as r
+    where r.run_id = complete_task.run_id
+    for update;
     select s.status, s.remaining_tasks, st.step_type into v_step
     from pgflow.step_states as s
     join pgflow.steps as st on st.flow_slug = s.flow_slug and st.step_slug = s.step_slug
     where s.run_id = complete_task.run_id and s.step_slug = complete_task.step_slug
     for update of s;
 
-    if v_step.status is distinct from 'started' then
+    if v_run_status = 'failed' or v_step.status is distinct from 'started' then
       perform pgflow._archive_task_message(
         complete_task.run_id,
         complete_task.step_slug,

@@ -31,18 +31,12 @@ begin
   from pgflow.runs as r
   where r.run_id = fail_task.run_id;
 
-  if v_run_status = 'failed' then
-    update pgflow.step_tasks as t
-    set
-      status = 'failed',
-      failed_at = greatest(now(), t.started_at),
-      error_message = fail_task.error_message
-    where t.run_id = fail_task.run_id
-    and t.step_slug = fail_task.step_slug
-    and t.task_index = fail_task.task_index
-    and t.status = 'started';
-  else
-    perform from pgflow.runs as r where r.run_id = fail_task.run_id for update;
+  -- A failed run is not waited for.
+  if v_run_status is distinct from 'failed' then
+    select r.status into v_run_status
+    from pgflow.runs as r
+    where r.run_id = fail_task.run_id
+    for update;
     select
       s.status,
       st.when_exhausted,
@@ -113,4 +107,4 @@ end;
 $$;
 
 comment on function pgflow.fail_task(uuid, text, integer, text) is
-'Fails a started task and returns its row: queued again after a back-off while attempts are left, else failed, and its step with it as when_exhausted says. A task that is not started, or whose step has ended, is returned unchanged.';
+'Fails a started task and returns its row: queued again after a back-off while attempts are left, else failed, and its step with it as when_exhausted says. A task that is not started, or whose step or run has ended, is returned unchanged.';

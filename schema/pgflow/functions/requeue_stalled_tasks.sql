@@ -1,7 +1,7 @@
 -- Puts tasks back into their queue whose worker has not answered in time; gives them up after three
 -- times.
 -- Locks: the task rows in the order of their key, leaving out those that a callback holds, then
--- their messages.
+-- their messages. Runs and steps are read, not locked.
 -- security definer: run by a scheduler or a worker without rights on the tables.
 -- Plans are kept, and go by index: planning anew reads the ends of indexes, where under load the
 -- dead rows are, and a plan from the time when a table was small scans all of it until it is
@@ -44,4 +44,4 @@ end;
 $$;
 
 comment on function pgflow.requeue_stalled_tasks() is
-'Requeues started tasks that are 30 seconds past their flow''s timeout, three times each, then marks them permanently stalled and archives their message; how many were requeued. Runs with the owner''s rights.';
+'Requeues started tasks of live runs that are 30 seconds past their timeout, three times each, then marks them permanently stalled and archives their message; how many were requeued. Runs with the owner''s rights.';

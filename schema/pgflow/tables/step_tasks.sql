@@ -24,7 +24,9 @@ create table pgflow.step_tasks (
   references pgflow.step_states (run_id, step_slug),
   constraint step_tasks_last_worker_id_fkey foreign key (last_worker_id)
   references pgflow.workers (worker_id) on delete set null,
-  constraint valid_status check (status in ('queued', 'started', 'completed', 'failed')),
+  constraint valid_status check (
+    status in ('queued', 'started', 'completed', 'failed', 'skipped', 'cancelled')
+  ),
   constraint output_valid_only_for_completed check (
     output is null or status in ('completed', 'failed')
   ),
