@@ -1,12 +1,8 @@
--- Makes the stored flow that of a worker's shape: creates it, verifies it, or, in local mode and
--- where the caller allows data loss, deletes it with its data and creates it again.
+-- Makes the stored flow that of a worker's shape: creates it, verifies it, or, in local mode only,
+-- deletes it with its data and creates it again.
 -- Locks: the flow's slug as spelled (advisory, key 1), so that compilations of a flow take turns;
 -- then what _create_flow_from_shape and delete_flow_and_data lock.
-create function pgflow.ensure_flow_compiled(
-  flow_slug text,
-  shape jsonb,
-  allow_data_loss boolean default false
-)
+create function pgflow.ensure_flow_compiled(flow_slug text, shape jsonb)
 returns jsonb
 language plpgsql
 volatile
@@ -33,7 +29,7 @@ begin
     );
     if cardinality(v_differences) = 0 then
       v_status := 'verified';
-    elsif pgflow.is_local() or ensure_flow_compiled.allow_data_loss then
+    elsif pgflow.is_local() then
       perform pgflow.delete_flow_and_data(ensure_flow_compiled.flow_slug);
       perform pgflow._create_flow_from_shape(
         ensure_flow_compiled.flow_slug, ensure_flow_compiled.shape
@@ -48,7 +44,6 @@ begin
 end;
 $$;
 
-comment on function pgflow.ensure_flow_compiled(text, jsonb, boolean) is
+comment on function pgflow.ensure_flow_compiled(text, jsonb) is
 'Compares a shape with the stored flow. Returns status and differences: compiled (it was missing), '
-'verified, recompiled (local mode, or data loss allowed: its data is gone), or mismatch (nothing '
-'was touched).';
+'verified, recompiled (local mode: its data is gone), or mismatch (nothing was touched).';
