@@ -32,9 +32,9 @@ verify:
 test *arguments:
     .venv/bin/python -m pytest {{ arguments }}
 
-# Measure the pipeline beside other tools.
+# Measure the pipeline beside other tools, and pgflow's SQL beside PGMQ alone.
 bench:
-    .venv/bin/python benchmarks/pipeline.py
+    .venv/bin/python benchmarks/pipeline.py && .venv/bin/python benchmarks/flow_sql.py
 
 # A schema, an edit, the migration it becomes, applied.
 demo:
@@ -44,6 +44,6 @@ demo:
 accept:
     .venv/bin/python -m pytest --accept
 
-# Rewrite docs/reference/cli.md from the commands' own help.
+# Rewrite the pages that come from the commands' own help and from pgflow's catalog.
 docs:
-    .venv/bin/python -m pytest --accept tests/test_docs.py
+    .venv/bin/python -m pytest --accept tests/test_docs.py tests/sql/pgflow/test_reference.py
