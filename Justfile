@@ -36,6 +36,11 @@ test *arguments:
 bench:
     .venv/bin/python benchmarks/pipeline.py && .venv/bin/python benchmarks/flow_sql.py
 
+# pgflow for longer than `test` takes: a minute of everything at once, a million finished tasks, a thousand flows.
+soak:
+    PGFLOW_SOAK_S=60 PGFLOW_FINISHED_TASKS=1000000 PGFLOW_EXAMPLES=1000 .venv/bin/python -m pytest -n0 \
+      tests/sql/pgflow/test_soak.py tests/sql/pgflow/test_cost.py tests/sql/pgflow/test_random_flows.py
+
 # A schema, an edit, the migration it becomes, applied.
 demo:
     .venv/bin/pgsluice demo
