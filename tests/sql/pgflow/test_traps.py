@@ -126,9 +126,9 @@ def given_up(conn: Conn, *, beside: bool) -> tuple[list[int], list[int]]:
 
 
 EXHAUSTED_ONLY: Final = Mutation(
-    "pgflow.requeue_stalled_tasks()",
-    "perform pgflow._archive_messages(v_flow.flow_slug, v_flow.stalled_ids);",
-    "perform pgflow._archive_messages(v_flow.flow_slug, v_flow.stalled_ids) where v_requeued > 0;",
+    "pgflow._requeue_stalled_tasks_of(text)",
+    "perform pgflow._archive_messages(p_flow_slug, v_stalled_ids);",
+    "perform pgflow._archive_messages(p_flow_slug, v_stalled_ids) where v_requeued > 0;",
 )
 RECOVERY: Final = (
     Guard(
