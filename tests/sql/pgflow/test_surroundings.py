@@ -339,3 +339,18 @@ def requeued(conn: Conn) -> list[int]:
     conn.execute("reset role")
     conn.execute("select pgflow.requeue_stalled_tasks()")
     return read(conn, "f")
+
+
+def test_a_flow_that_a_row_policy_keeps_from_being_locked_is_an_error_and_no_loop(conn: Conn) -> None:
+    define(conn, "f", "a")
+    conn.execute(
+        "create role pgflow_test_reader nologin;"
+        "grant usage on schema pgflow, pgmq to pgflow_test_reader;"
+        "grant all on all tables in schema pgflow, pgmq to pgflow_test_reader;"
+        "alter table pgflow.flows enable row level security;"
+        "create policy readable on pgflow.flows for select using (true);"
+        "set local role pgflow_test_reader"
+    )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
+        start(conn, "f")
+    assert caught.value.diag.message_primary == "flow f is there, but this role cannot lock it"
