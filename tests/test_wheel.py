@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import psycopg
 import pytest
 
 from pgsluice.pipeline.devdb import bootstrap
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[1]
 BUILD: Final = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir")
 TIMEOUT_S: Final = 180
+PRUNE: Final = ROOT / "examples/pgflow/prune_data_older_than.sql"
 NEWEST: Final = sorted(path.name for path in (ROOT / "migrations/pgflow").glob("*.sql"))[-1]
 
 
@@ -61,6 +63,11 @@ def test_an_installed_package_applies_its_own_target(
         assert NEWEST in applied.stdout
         again = run(installed, tmp_path, "apply", *database)
         assert "nothing to do" in again.stdout
+        with psycopg.connect(conninfo) as conn:
+            conn.execute(PRUNE.read_bytes())
+        drift = run(installed, tmp_path, "drift", *database)
+        assert drift.returncode == 0, drift.stdout + drift.stderr
+        assert "pgflow.prune_data_older_than" in drift.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -133,7 +133,7 @@ _RULES: Final = (
         "security-definer-path",
         Severity.ERROR,
         "A function with its owner's rights that finds names by its caller's path runs the caller's code.",
-        "add set search_path = '' to the function and qualify the names in its body",
+        "add set search_path = pg_catalog, pg_temp to the function and qualify the names in its body",
     ),
     Rule(
         "security-invoker-lost",
